@@ -44,6 +44,7 @@ struct shared_rooms {
     struct room watched;    // filters
     struct room configured; // queues that users have configured
     struct room views;      // sets of columns in use
+    struct room figures;    // bytes of the figures of tasks
     struct room unfinished; // unfinished runs; counted by the engine
 };
 

@@ -78,6 +78,7 @@ void rooms_put_inside(struct rooms *rooms, struct environment *env, struct accou
     env->queues.configured.outer =
         OUTER_ROOM(account, configured, PROJECT_QUEUES_CONFIGURED_MAX);
     env->project_views = OUTER_ROOM(account, views, PROJECT_VIEWS_MAX);
+    env->tasks.room = OUTER_ROOM(account, figures, PROJECT_FIGURES_BYTES);
     env->project_unfinished = OUTER_ROOM(account, unfinished, 0);
     project->stored.limit = (size_t)options->storage_quota;
 }

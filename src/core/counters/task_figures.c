@@ -10,8 +10,10 @@
 
 enum { FIRST_CAPACITY = 2 };
 
-static void finish(struct task_figures *task)
+static void finish(struct task_table *table, struct task_figures *task)
 {
+    if (table->room)
+        room_give(table->room, task->capacity * sizeof(*task->slots));
     bytes_unref(task->task);
     free(task->slots);
 }
@@ -19,7 +21,7 @@ static void finish(struct task_figures *task)
 void task_table_finish(struct task_table *table)
 {
     for (size_t i = 0; i < table->count; i++)
-        finish(&table->tasks[i]);
+        finish(table, &table->tasks[i]);
     free(table->tasks);
     *table = (struct task_table){ 0 };
 }
@@ -29,7 +31,8 @@ void task_table_finish(struct task_table *table)
 /* Returns true if the task had no event in the last six hours. */
 static bool is_idle(const struct task_figures *task, int64_t now_ms)
 {
-    return task->slots[task->count - 1].at <= now_ms - TASK_SLOTS * (int64_t)TASK_SLOT_MS;
+    return !task->count ||
+           task->slots[task->count - 1].at <= now_ms - TASK_SLOTS * (int64_t)TASK_SLOT_MS;
 }
 
 /* Returns a place for one more task; NULL: there is none. */
@@ -41,7 +44,7 @@ static struct task_figures *place_of(struct task_table *table, int64_t now_ms)
     }
     for (size_t i = 0; i < table->count; i++)
         if (is_idle(&table->tasks[i], now_ms)) {
-            finish(&table->tasks[i]);
+            finish(table, &table->tasks[i]);
             return &table->tasks[i];
         }
     return NULL;
@@ -64,23 +67,43 @@ static struct task_figures *task_of(struct task_table *table, struct bytes *name
 
 /* ---- the slot ---- */
 
-static void make_room(struct task_figures *task)
+/* Returns false if the project has no memory left for more slots. */
+static bool grow(struct task_table *table, struct task_figures *task)
 {
-    if (task->count == TASK_SLOTS) {
-        memmove(task->slots, task->slots + 1, --task->count * sizeof(*task->slots));
-    } else if (task->count == task->capacity) {
-        size_t capacity = task->capacity ? task->capacity * 2 : FIRST_CAPACITY;
-        task->capacity = capacity < TASK_SLOTS ? capacity : TASK_SLOTS;
-        task->slots = mem_resize(task->slots, task->capacity * sizeof(*task->slots));
-    }
+    size_t capacity = task->capacity ? task->capacity * 2 : FIRST_CAPACITY;
+    capacity = capacity < TASK_SLOTS ? capacity : TASK_SLOTS;
+    size_t more = (capacity - task->capacity) * sizeof(*task->slots);
+    if (table->room && !room_has(table->room, more))
+        return false;
+    if (table->room)
+        room_take(table->room, more);
+    task->capacity = capacity;
+    task->slots = mem_resize(task->slots, capacity * sizeof(*task->slots));
+    return true;
 }
 
-/* Returns the slot of this time. If the clock was set back, that is the newest one. */
-static struct task_slot *slot_of(struct task_figures *task, int64_t now_ms)
+/* Makes a place for one more slot. Without memory for it, the oldest slot gives way. Returns
+ * false if there is none. */
+static bool make_place(struct task_table *table, struct task_figures *task)
+{
+    bool is_full = task->count == TASK_SLOTS;
+    if (task->count < task->capacity || (!is_full && grow(table, task)))
+        return true;
+    table->is_cut |= !is_full;
+    if (task->count)
+        memmove(task->slots, task->slots + 1, --task->count * sizeof(*task->slots));
+    return task->capacity > 0;
+}
+
+/* Returns the slot of this time; NULL: there is no memory for it. If the clock was set back,
+ * that is the newest one. */
+static struct task_slot *slot_of(struct task_table *table, struct task_figures *task,
+                                 int64_t now_ms)
 {
     int64_t at = now_ms - now_ms % TASK_SLOT_MS;
     if (!task->count || task->slots[task->count - 1].at < at) {
-        make_room(task);
+        if (!make_place(table, task))
+            return NULL;
         task->slots[task->count++] = (struct task_slot){ .at = at };
     }
     return &task->slots[task->count - 1];
@@ -111,7 +134,9 @@ void task_table_note(struct task_table *table, int before, const struct run *run
     struct task_figures *task = task_of(table, run->task, now_ms);
     if (!task)
         return;
-    struct task_slot *slot = slot_of(task, now_ms);
+    struct task_slot *slot = slot_of(table, task, now_ms);
+    if (!slot)
+        return;
     slot->triggers += before < 0;
     if (ends)
         note_end(task, slot, run, now_ms);

@@ -4,20 +4,23 @@
  *
  * A slot without events is not stored, so a task that was idle for a quarter costs nothing
  * for it. The first TASK_FIGURES_MAX tasks are counted. A task without events in six hours makes
- * room for another one; runs of tasks without room are left out.
+ * room for another one; runs of tasks without room are left out. So are runs beyond the memory of
+ * the project's figures.
  *
  * The figures are in memory only: after a start there are none. */
 #pragma once
 
 #include <stdbool.h>
 
+#include "base/room.h"
 #include "core/counters/octaves.h"
 #include "runcast/run.h"
 
 enum {
     TASK_FIGURES_MAX = 50,
     TASK_SLOT_MS = 15 * 60 * 1000,
-    TASK_SLOTS = 25, /* six hours, and the open one */
+    TASK_SLOTS = 25,                 /* six hours, and the open one */
+    PROJECT_FIGURES_BYTES = 8 << 20, /* of slots of all environments of a project */
 };
 
 struct task_slot {
@@ -38,7 +41,8 @@ struct task_figures {
 struct task_table {
     struct task_figures *tasks; /* grows to TASK_FIGURES_MAX */
     size_t count;
-    bool is_cut; /* a run was left out, because no task had room */
+    bool is_cut;       /* a run was left out, because a limit was reached */
+    struct room *room; /* quota of the slots; NULL: none */
 };
 
 void task_table_finish(struct task_table *table);

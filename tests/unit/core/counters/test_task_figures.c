@@ -90,12 +90,32 @@ static void idle_task_makes_room_for_another(void **state)
     task_table_finish(&table);
 }
 
+static void project_without_memory_keeps_the_newest_slots(void **state)
+{
+    (void)state;
+    struct task_slot sum;
+    struct room room = { .limit = 2 * sizeof(struct task_slot) };
+    struct task_table table = { .room = &room };
+    for (int i = 1; i <= 4; i++)
+        pass_run(&table, "first", RUN_COMPLETED, 1, i * (int64_t)TASK_SLOT_MS);
+    assert_true(table.is_cut);
+    assert_true(task_figures_sum(&table.tasks[0], 0, &sum));
+    assert_int_equal(sum.completed, 2);
+    assert_int_equal(sum.at, 3 * (int64_t)TASK_SLOT_MS);
+    pass_run(&table, "second", RUN_COMPLETED, 1, 4 * (int64_t)TASK_SLOT_MS);
+    assert_false(task_figures_sum(&table.tasks[1], 0, &sum));
+    assert_int_equal(room.used, room.limit);
+    task_table_finish(&table);
+    assert_int_equal(room.used, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_are_counted_by_how_they_ended),
         cmocka_unit_test(six_hours_are_kept),
         cmocka_unit_test(idle_task_makes_room_for_another),
+        cmocka_unit_test(project_without_memory_keeps_the_newest_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
