@@ -33,6 +33,16 @@ static void add_ms(struct buf *out, uint32_t us)
     buf_print(out, "%" PRIu32 ".%03" PRIu32, us / 1000, us % 1000);
 }
 
+/* Adds two members: how many runs are queued, and for how long the oldest one, at a time. */
+static void add_queue(struct buf *out, uint32_t queued, int64_t since_ms, int64_t at_ms)
+{
+    buf_print(out, "\"queued\":%" PRIu32 ",\"oldestQueuedMs\":", queued);
+    if (since_ms)
+        buf_print(out, "%" PRId64, at_ms > since_ms ? at_ms - since_ms : 0);
+    else
+        buf_add_text(out, "null");
+}
+
 static void add_sample(struct buf *out, const struct stats_sample *sample,
                        enum vocabulary vocabulary)
 {
@@ -44,12 +54,8 @@ static void add_sample(struct buf *out, const struct stats_sample *sample,
     buf_add_json_time(out, sample->at);
     buf_print(out, ",\"triggers\":%" PRIu32 ",\"ends\":", sample->triggers);
     run_counts_add(vocabulary, counts, out);
-    buf_print(out, ",\"queued\":%" PRIu32 ",\"oldestQueuedMs\":", sample->queued);
-    if (sample->queued_since)
-        buf_print(out, "%" PRId64,
-                  end > sample->queued_since ? end - sample->queued_since : 0);
-    else
-        buf_add_text(out, "null");
+    buf_add_char(out, ',');
+    add_queue(out, sample->queued, sample->queued_since, end);
     buf_add_text(out, ",\"deliveryMs\":");
     if (sample->deliveries) {
         buf_add_text(out, "{\"p50\":");
@@ -66,13 +72,8 @@ static void add_sample(struct buf *out, const struct stats_sample *sample,
 /* Adds what waits and executes at this moment, which is known also right after a start. */
 static void add_now(struct buf *out, const struct environment *env, int64_t now_ms)
 {
-    int64_t since = sampling_queued_since(env);
-    buf_print(out,
-              ",\"now\":{\"queued\":%" PRIu32 ",\"oldestQueuedMs\":", env->queues.waiting);
-    if (since)
-        buf_print(out, "%" PRId64, now_ms > since ? now_ms - since : 0);
-    else
-        buf_add_text(out, "null");
+    buf_add_text(out, ",\"now\":{");
+    add_queue(out, env->queues.waiting, sampling_queued_since(env), now_ms);
     buf_print(out,
               ",\"pendingVersion\":%" PRIu32 ",\"executing\":%" PRIu32
               ",\"concurrencyLimit\":%" PRIu32 "}",
@@ -90,12 +91,8 @@ static void add_before(struct buf *out, const struct stats *stats, size_t first,
         return;
     }
     const struct stats_sample *last = stats_at(stats, first - 1);
-    buf_print(out, "{\"queued\":%" PRIu32 ",\"oldestQueuedMs\":", last->queued);
-    if (last->queued_since)
-        buf_print(out, "%" PRId64,
-                  from_ms > last->queued_since ? from_ms - last->queued_since : 0);
-    else
-        buf_add_text(out, "null");
+    buf_add_char(out, '{');
+    add_queue(out, last->queued, last->queued_since, from_ms);
     buf_add_char(out, '}');
 }
 
