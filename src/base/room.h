@@ -37,7 +37,7 @@ struct trimmed_room {
     void *largest; /* the largest taker, set by the owner; NULL: not searched yet */
 };
 
-/* Returns the innermost room that has less than len left; NULL if there is none. */
+/* Returns the innermost room that has less than len left; NULL if len fits into all. */
 static inline const struct room *room_full(const struct room *room, size_t len)
 {
     for (; room; room = room->outer)

@@ -15,5 +15,5 @@ enum { OCTAVES_BUCKETS = 96 }; /* up to 2^24 units; longer durations are in the 
 size_t octaves_bucket(int64_t duration);
 
 /* Returns the duration within which this percentage of all counted durations ended; 0 if
- * there is none. buckets has OCTAVES_BUCKETS elements, total is their sum. */
+ * nothing was counted. buckets has OCTAVES_BUCKETS elements, and total is their sum. */
 uint32_t octaves_percentile(const uint32_t *buckets, uint64_t total, unsigned percent);

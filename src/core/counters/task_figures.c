@@ -35,7 +35,7 @@ static bool is_idle(const struct task_figures *task, int64_t now_ms)
            task->slots[task->count - 1].at <= now_ms - TASK_SLOTS * (int64_t)TASK_SLOT_MS;
 }
 
-/* Returns a place for one more task; NULL: there is none. */
+/* Returns a place for one more task; NULL: the table is full of active tasks. */
 static struct task_figures *place_of(struct task_table *table, int64_t now_ms)
 {
     if (table->count < TASK_FIGURES_MAX) {
@@ -82,8 +82,8 @@ static bool grow(struct task_table *table, struct task_figures *task)
     return true;
 }
 
-/* Makes a place for one more slot. Without memory for it, the oldest slot gives way. Returns
- * false if there is none. */
+/* Makes a place for one more slot. Without memory for it, removes the oldest slot. Returns
+ * false if the task has no slot to remove. */
 static bool make_place(struct task_table *table, struct task_figures *task)
 {
     bool is_full = task->count == TASK_SLOTS;
@@ -95,8 +95,8 @@ static bool make_place(struct task_table *table, struct task_figures *task)
     return task->capacity > 0;
 }
 
-/* Returns the slot of this time; NULL: there is no memory for it. If the clock was set back,
- * that is the newest one. */
+/* Returns the slot of this time; NULL if the project has no memory for it. If the clock was
+ * set back, returns the newest slot. */
 static struct task_slot *slot_of(struct task_table *table, struct task_figures *task,
                                  int64_t now_ms)
 {

@@ -3,11 +3,11 @@
  *   run created, run ended ──► its task ──► the slot of this quarter of an hour
  *
  * A slot without events is not stored, so a task that was idle for a quarter costs nothing
- * for it. The first TASK_FIGURES_MAX tasks are counted. A task without events in six hours makes
- * room for another one; runs of tasks without room are left out. So are runs beyond the memory of
- * the project's figures.
+ * for it. The first TASK_FIGURES_MAX tasks are counted. A task without events in six hours is
+ * replaced by a new one. Runs of tasks that find no place are left out. When the memory for
+ * the project's figures is used up, a task loses its oldest slot for a new one.
  *
- * The figures are in memory only: after a start there are none. */
+ * The figures are in memory only and begin empty at each start. */
 #pragma once
 
 #include <stdbool.h>
@@ -51,6 +51,6 @@ void task_table_finish(struct task_table *table);
 void task_table_note(struct task_table *table, int before, const struct run *run,
                      int64_t now_ms);
 
-/* Sums the slots that end after this time. Returns false if there is none. */
+/* Sums the slots that end after this time. Returns false if no slot does. */
 bool task_figures_sum(const struct task_figures *task, int64_t from_ms,
                       struct task_slot *sum);

@@ -100,7 +100,7 @@ static bool wants_key(const struct trigger *item)
 }
 
 /* Appends the operation to the line of a key for which another one makes a run. Returns
- * false if there is none. */
+ * false if it need not wait for any of its keys. */
 static bool must_wait(struct trigger_op *op)
 {
     for (size_t i = 0; i < op->count; i++) {

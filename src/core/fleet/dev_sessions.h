@@ -12,7 +12,7 @@
  * When its code was edited, a CLI registers again and then dequeues with the new version.
  * That replaces its old one, which the CLI keeps for the runs that are locked to it. The
  * protocol does not say which CLI has sent a registration. It is derived from the number of
- * connected CLIs, and from the version that is no longer named in dequeues.
+ * connected CLIs, and from the version that dequeues have stopped naming.
  *
  * Nor does it say to which CLI a closed connection belonged. If there are fewer sockets
  * than sessions, a session without a sign of life since then, and for 6 s, is missing. Runs

@@ -22,7 +22,7 @@ struct backup_options {
 
 /* Makes the backup and fills in its manifest, which the caller finishes in any case.
  *
- * ERR_INVALID, ERR_STORE, ERR_CANCELED with the reason: there is no backup, and nothing is
- * left of it. */
+ * ERR_INVALID, ERR_STORE or ERR_CANCELED with the reason: no backup was made, and its files
+ * were removed. */
 enum err backup_make(const struct backup_options *options, struct backup_manifest *manifest,
                      struct failure *why);

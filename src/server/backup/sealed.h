@@ -8,7 +8,7 @@
 
 /* Copies the id of the encryption key from the first sealed key of an environment.
  *
- * Returns false if there is no such key, or it does not contain the id. */
+ * Returns false if no environment has such a key, or the key does not contain the id. */
 bool sealed_key_id(struct sqlite_look *look, char id[KEY_ID_TEXT_MAX]);
 
 /* Returns OK if the key opens everything in the copied database, and writes its id unless

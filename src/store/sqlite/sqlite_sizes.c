@@ -1,4 +1,4 @@
-/* sqlite_sizes.c - reads how many bytes a row counts, before the row is overwritten. */
+/* sqlite_sizes.c - reads the stored bytes of a row before the row is overwritten. */
 #include "store/sqlite/sqlite_sizes.h"
 
 #include "store/sqlite/sqlite_rows.h"

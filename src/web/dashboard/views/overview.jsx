@@ -65,7 +65,7 @@ function Tasks({ place, data, range }) {
         ["p95", ({ durationMs }) => durationMs ? duration(durationMs.p95) : <span class="dim">–</span>, "number"],
         ["Last failure", ({ lastFailure }) => lastFailure ? <a href={addressOf({ ...place, view: "runs", id: lastFailure.runId })}><Time at={lastFailure.at} relative /></a> : <span class="dim">–</span>, "number"],
       ]} />}
-      {data.tasksAreCut && <p class="pad dim">This environment has more tasks than are counted here.</p>}
+      {data.tasksAreCut && <p class="pad dim">Some figures are missing: there are more tasks than are counted, or no memory for more figures.</p>}
     </section>
   );
 }
