@@ -253,7 +253,8 @@ static enum decision complete_failed(struct complete_attempt *op, struct run *ne
 
     if (!find_retry(op, next, time, &at, &by_worker))
         return finish_failed(op, next, time, marks);
-    bool soon = by_worker && !op->force_requeue && at - time < RETRY_SOON_MS;
+    bool soon = by_worker && !op->force_requeue && at - time < RETRY_SOON_MS &&
+                engine_take_slot(op->command.env, slice_of(next->id)); /* it may wait */
     if (run_advance(next, soon ? EVENT_RETRY_SOON : EVENT_RETRY_QUEUED, time))
         return attempt_refuse(&op->command, ERR_INVALID,
                               "The run has no attempt to complete");

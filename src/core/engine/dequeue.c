@@ -295,9 +295,11 @@ static void on_leased(struct command *command, enum err status)
 
 /* ---- matching ---- */
 
+/* Runs that resume get their slots first. */
 static bool is_open(const struct environment *env)
 {
-    return !engine_is_retired(env) && !engine_is_at_quota(env);
+    return !engine_is_retired(env) && !engine_is_at_quota(env) &&
+           !queues_next(&env->queues, AUDIENCE_RESUMED);
 }
 
 static bool has_work(const struct environment *env, uint32_t audience)
@@ -487,6 +489,7 @@ static struct dequeue_seat *next_served(const struct environment *env,
 void engine_match_now(struct deferred *matching)
 {
     struct environment *env = container_of(matching, struct engine_share, matching)->env;
+    waits_resume(env->engine, env);
     for (struct session *session; (session = best_session(env));)
         lease(first_of(&session->dequeues), env);
     struct environment *from;

@@ -228,6 +228,7 @@ void engine_drop_environment(struct engine *engine, struct environment *env)
 /* Sets no timer: no deadline is due before everything is in memory; the sweep sets them. */
 void engine_load_run(struct engine *engine, struct environment *env, struct run *run)
 {
+    engine->is_loading = true;
     run_share_names(run);
     text_note_id(run->id, engine->last_id);
     if (run->created_at > engine->newest_ms)

@@ -1,8 +1,9 @@
 /* place.c - puts a run into the queue or slot of its state, and sets its timer.
  *
- *   leased, executing, …          ─► a slot of its queue (run_holds_slot)
- *   queued, and it does not pause ─► its queue
- *   anything else                 ─► neither
+ *   leased, executing, …              ─► a slot of its queue (run_holds_slot)
+ *   queued, and it does not pause     ─► its queue
+ *   waiting, and its waits have ended ─► its queue, before runs that have not started
+ *   anything else                     ─► neither
  *
  * The place depends only on the run's state, so engine_place may be called at any time. */
 #include "core/engine/attempts.h"
@@ -11,6 +12,7 @@
 #include "core/fleet/lookout.h"
 #include "core/fleet/versions.h"
 #include "core/model/run_life.h"
+#include "core/model/wait_list.h"
 
 int64_t engine_lost_at(const struct tracked *run)
 {
@@ -44,13 +46,16 @@ static int64_t next_deadline(struct engine *engine, struct tracked *run)
     }
 }
 
-/* Delays a deadline that has passed while the store fails, so that it is not retried at
- * once. */
-static int64_t not_at_once(const struct engine *engine, int64_t deadline)
+/* While the store fails, a deadline that has passed is not retried at once, and a run that
+ * may resume is placed again later. */
+static int64_t while_failing(const struct engine *engine, const struct tracked *run,
+                             int64_t deadline)
 {
-    bool trouble = engine->store->failing || engine->store->full;
+    bool resumes = run->item.place && run->item.audience == AUDIENCE_RESUMED;
     int64_t now = loop_now_ms(engine->loop);
-    return trouble && deadline <= now ? now + STORE_AGAIN_MS : deadline;
+    if (!engine_store_fails(engine))
+        return deadline;
+    return resumes || deadline <= now ? now + STORE_AGAIN_MS : deadline;
 }
 
 /* Returns which workers may have the run: in dev those of its session; elsewhere all, but a
@@ -77,15 +82,32 @@ void engine_place(struct engine *engine, struct tracked *run)
         run->item.audience =
             (uint16_t)audience_of(run); /* below 64, core/fleet/dev_sessions.c */
         queues_wait(&env->queues, &run->item, queue, key, run->run.queue_position);
+    } else if (wait_list_has_ended(&run->run) && !run->in_flight) {
+        queues_wait_again(&env->queues, &run->item, queue, key, run->run.queue_position);
     } else {
         queues_leave(&env->queues, &run->item);
     }
     engine_match(engine, env);
     lookout_note(run);
 
-    int64_t deadline = not_at_once(engine, next_deadline(engine, run));
-    if (deadline == INT64_MAX || (run->item.place && run->run.started_at))
+    int64_t deadline = while_failing(engine, run, next_deadline(engine, run));
+    bool is_queued = run->item.place && run->run.execution == EXECUTION_QUEUED;
+    if (deadline == INT64_MAX || (is_queued && run->run.started_at))
         timers_clear(timers, &run->timer);
     else
         timers_set(timers, &run->timer, engine->due_kind, deadline);
+}
+
+bool engine_take_slot(struct environment *env, struct slice run_id)
+{
+    struct tracked *run = environment_find(env, run_id);
+    struct slice queue = bytes_slice(run->run.queue);
+    struct slice key = bytes_slice(run_rare(&run->run)->concurrency_key);
+    const struct queue_item *first = queues_next(&env->queues, AUDIENCE_RESUMED);
+    if (run->item.running)
+        return true;
+    if ((first && first != &run->item) || !queues_has_slot(&env->queues, queue, key))
+        return false;
+    queues_run(&env->queues, &run->item, queue, key);
+    return true;
 }

@@ -61,9 +61,16 @@ int64_t engine_deadline(const struct engine *engine, int64_t unix_ms)
     return loop_now_ms(engine->loop) + (left > 0 ? left : 0);
 }
 
+bool engine_store_fails(const struct engine *engine)
+{
+    return engine->store->failing || engine->store->full;
+}
+
 void engine_match(struct engine *engine, struct environment *env)
 {
-    if (env->fleet->seated)
+    bool resumes =
+        !engine->is_loading && queues_waiting_for(&env->queues, AUDIENCE_RESUMED);
+    if (env->fleet->seated || resumes)
         loop_defer(engine->loop, &engine_share_of(env)->matching);
 }
 

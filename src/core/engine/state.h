@@ -56,6 +56,7 @@ struct engine {
     engine_notice_fn *on_notice; /* NULL: no listener */
     void *notice_owner;
     bool draining, stopped;
+    bool is_loading; /* of the runs that hold slots, some may not be in memory yet */
 };
 
 static inline struct engine_share *engine_share_of(const struct environment *env)
@@ -70,6 +71,9 @@ static inline struct room *engine_stored_room(const struct environment *env)
 }
 
 /* state.c */
+
+/* Returns true if the last commit failed, or there is no space for the next. */
+bool engine_store_fails(const struct engine *engine);
 
 /* Wakes the evictor if the finished runs of the environment exceed its budget. */
 void engine_evict(struct engine *engine, const struct environment *env);
@@ -88,6 +92,11 @@ int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
 
 /* Puts the run into the queue or slot of its state, and sets its timer. */
 void engine_place(struct engine *engine, struct tracked *run);
+
+/* Takes a slot for a run that waits, and is about to change to a state with one. Until that
+ * state is applied, nothing else places the run; without it, the next engine_place gives
+ * the slot back. Returns false if none is free, or other runs wait to resume first. */
+bool engine_take_slot(struct environment *env, struct slice run_id);
 
 /* Returns when the attempt is lost unless there is a sign of life; monotonic ms. */
 int64_t engine_lost_at(const struct tracked *run);
@@ -153,6 +162,9 @@ void engine_follow_version(struct engine *engine, struct tracked *run);
 
 void waits_init(struct engine *engine);
 void waits_finish(struct engine *engine);
+
+/* Resumes runs whose waits have ended, as far as slots are free. */
+void waits_resume(struct engine *engine, struct environment *env);
 
 /* dequeue.c */
 void dequeues_init(struct engine *engine);

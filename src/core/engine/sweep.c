@@ -209,6 +209,7 @@ void engine_sweep_environment(struct engine *engine, struct environment *env)
 void engine_sweep(struct engine *engine)
 {
     uint32_t at = 0;
+    engine->is_loading = false;
     for (struct environment *env; (env = slots_next(&engine->environments, &at));) {
         dev_sessions_start(env);
         engine_sweep_environment(engine, env);

@@ -187,8 +187,9 @@ enum decision waits_decide(struct engine *engine, struct environment *env, struc
         wait_list_add(&list, &wait);
         come_due(next, &wait);
     }
-    bool moves = pending ? ended > 0 : !run_advance(next, EVENT_WAIT_OVER, time);
-    if (moves) {
+    bool resumes = !pending && engine_take_slot(env, slice_of(next->id)) &&
+                   !run_advance(next, EVENT_WAIT_OVER, time);
+    if (ended || resumes) {
         set_waits(next, &list);
         return DECISION_COMMIT;
     }
@@ -204,6 +205,19 @@ static enum decision decide_over(struct command *command, const struct run *now,
     return now->execution == EXECUTION_WITH_WAITPOINTS
                ? waits_decide(command->engine, command->env, next)
                : DECISION_NOTHING;
+}
+
+void waits_resume(struct engine *engine, struct environment *env)
+{
+    struct queue_item *item;
+    if (engine_store_fails(engine))
+        return; /* the run is placed again */
+    while ((item = queues_next(&env->queues, AUDIENCE_RESUMED))) {
+        const struct run *run = &container_of(item, struct tracked, item)->run;
+        queues_run(&env->queues, item, bytes_slice(run->queue),
+                   bytes_slice(run_rare(run)->concurrency_key));
+        command_begin_alone(engine, env, slice_of(run->id), decide_over);
+    }
 }
 
 /* ---- the two tables ---- */

@@ -4,10 +4,11 @@
  *                                              │
  *      a time comes, a run ends, a token is completed
  *                                              ▼
- *                         nothing pending: the run resumes, its waits complete
+ *                         nothing pending: the run resumes when it has a slot again
  *
  * The list is stored in the run, so a restart finds it. Whether a wait has ended follows
- * from the state of the thing itself; the run is written once, when nothing is pending. */
+ * from the state of the thing itself; the run is written when nothing is pending, once if
+ * it gets a slot then. */
 #pragma once
 
 #include "core/engine/engine.h"
@@ -41,6 +42,6 @@ void waits_note(struct engine *engine, struct tracked *run);
 /* The run or token has ended: resumes the runs that wait for nothing else. */
 void waits_end(struct engine *engine, struct environment *env, struct slice id);
 
-/* Decides about a blocked run: it resumes if nothing is pending. */
+/* Decides about a blocked run: it resumes if nothing is pending and it gets a slot. */
 enum decision waits_decide(struct engine *engine, struct environment *env,
                            struct run *next);

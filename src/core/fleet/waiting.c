@@ -61,11 +61,26 @@ static void set_limit(struct waiting *waiting, enum waiting_reason reason, uint3
     waiting->running = running;
 }
 
+/* Sets the limit that leaves the run no slot. Returns false if there is a slot. */
+static bool look_at_limits(const struct tracked *run, const struct queue_standing *standing,
+                           struct waiting *waiting)
+{
+    const struct queues *queues = &run->env->queues;
+    bool has_key = run_rare(&run->run)->concurrency_key != NULL;
+    if (standing->running >= standing->limit)
+        set_limit(waiting,
+                  has_key && standing->limit ? WAITING_CONCURRENCY_KEY
+                                             : WAITING_QUEUE_LIMIT,
+                  standing->limit, standing->running);
+    else if (queues->running >= queues->limit)
+        set_limit(waiting, WAITING_ENVIRONMENT_LIMIT, queues->limit, queues->running);
+    return waiting->has_limit;
+}
+
 static void look_in_line(const struct tracked *run, struct waiting *waiting)
 {
     const struct queues *queues = &run->env->queues;
     struct queue_standing standing = queues_standing(queues, &run->item, WAITING_AHEAD_MAX);
-    bool has_key = run_rare(&run->run)->concurrency_key != NULL;
 
     waiting->is_in_line = true;
     waiting->ahead = standing.ahead;
@@ -75,13 +90,7 @@ static void look_in_line(const struct tracked *run, struct waiting *waiting)
         waiting->reason = WAITING_NO_WORKER;
     else if (standing.paused)
         waiting->reason = WAITING_QUEUE_PAUSED;
-    else if (standing.running >= standing.limit)
-        set_limit(waiting,
-                  has_key && standing.limit ? WAITING_CONCURRENCY_KEY : WAITING_QUEUE_LIMIT,
-                  standing.limit, standing.running);
-    else if (queues->running >= queues->limit)
-        set_limit(waiting, WAITING_ENVIRONMENT_LIMIT, queues->limit, queues->running);
-    else
+    else if (!look_at_limits(run, &standing, waiting))
         waiting->reason = run->env->is_dev ? WAITING_NO_WORKER : WAITING_ROOM;
 }
 
@@ -128,6 +137,20 @@ static int64_t last_end(const struct run *run)
     return last;
 }
 
+/* A run whose waits have ended has not resumed, because it has no slot; or it is about to. */
+static void look_at_waits(const struct tracked *run, struct waiting *waiting)
+{
+    if (!wait_list_has_ended(&run->run)) {
+        waiting->reason = WAITING_WAITPOINT;
+        waiting->until = last_end(&run->run);
+        return;
+    }
+    if (!run->item.place)
+        return;
+    struct queue_standing standing = queues_standing(&run->env->queues, &run->item, 0);
+    look_at_limits(run, &standing, waiting);
+}
+
 void waiting_look(const struct tracked *tracked, const struct room *full,
                   struct waiting *waiting)
 {
@@ -151,10 +174,7 @@ void waiting_look(const struct tracked *tracked, const struct room *full,
         if (run->status == RUN_RETRYING)
             waiting->reason = WAITING_RETRY;
         break;
-    case EXECUTION_WITH_WAITPOINTS:
-        waiting->reason = WAITING_WAITPOINT;
-        waiting->until = last_end(run);
-        break;
+    case EXECUTION_WITH_WAITPOINTS: look_at_waits(tracked, waiting); break;
     default: break;
     }
 }

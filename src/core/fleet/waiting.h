@@ -9,6 +9,8 @@
  *                 all slots of the environment are                ─► environment_limit
  *                 none of that, in dev: no worker dequeues it     ─► no_worker
  *                 elsewhere: workers lack CPU or memory for it    ─► room
+ *   its waits have ended, but no slot is free for it to continue  ─► queue_limit, …_key,
+ *                                                                    environment_limit
  *
  * Derived from memory on each call. */
 #pragma once

@@ -155,12 +155,13 @@ static void explain_limit(const struct tracked *run, const struct waiting *waiti
                           struct buf *out)
 {
     const struct slice queue = bytes_slice(run->run.queue);
+    bool has_begun = run->run.execution == EXECUTION_WITH_WAITPOINTS;
+    const char *starts = has_begun ? "continues" : "starts";
     if (waiting->reason == WAITING_ENVIRONMENT_LIMIT)
         buf_print(out,
-                  "The environment has reached its concurrency limit, %u; it starts when "
-                  "one ends, "
-                  "or after a restart with a higher %s",
-                  waiting->limit,
+                  "The environment has reached its concurrency limit, %u; it %s when one "
+                  "ends, or after a restart with a higher %s",
+                  waiting->limit, starts,
                   run->env->is_dev ? "dev-concurrency or env-concurrency"
                                    : "env-concurrency");
     else if (!waiting->limit)
@@ -168,12 +169,12 @@ static void explain_limit(const struct tracked *run, const struct waiting *waiti
                   SLICE_ARG(queue));
     else
         buf_print(out,
-                  "The queue %.*s executes as many runs%s as its limit allows, %u; it "
-                  "starts when one ends, or when you raise the limit",
+                  "The queue %.*s executes as many runs%s as its limit allows, %u; it %s "
+                  "when one ends or waits, or when you raise the limit",
                   SLICE_ARG(queue),
                   waiting->reason == WAITING_CONCURRENCY_KEY ? " of its concurrencyKey"
                                                              : "",
-                  waiting->limit);
+                  waiting->limit, starts);
 }
 
 static void explain_retry(const struct tracked *run, const struct waiting *waiting,

@@ -308,13 +308,17 @@ static uint32_t limit_of(const struct queue *queue)
     return queue->settings.overridden ? queue->settings.override : queue->base;
 }
 
+static bool is_open_for(const struct queue *queue, uint32_t audience)
+{
+    return limit_of(queue) > 0 && (!queue->settings.paused || audience == AUDIENCE_RESUMED);
+}
+
 static void refresh_queue(struct queues *queues, struct queue *queue)
 {
-    bool open = !queue->settings.paused && limit_of(queue) > 0;
     list_each (link, &queue->offers) {
         struct offer *offer = container_of(link, struct offer, link);
         struct queue_heap *ready = &queues->ready[offer->audience];
-        if (open && offer->ready.count)
+        if (offer->ready.count && is_open_for(queue, offer->audience))
             heap_offer(queues, ready, offer->ready.nodes[0].item, &offer->ready_place);
         else if (offer->ready_place)
             heap_remove(queues, ready, offer->ready_place);
@@ -368,6 +372,18 @@ static void drop_running(struct queues *queues, struct lane *lane)
     metric_add(M_RUNS_EXECUTING, -1);
 }
 
+/* Counts one more item that waits in the lane (1), or one less (-1). */
+static void count_waiting(struct queues *queues, struct lane *lane, uint32_t audience,
+                          int more)
+{
+    queues->waiting_for[audience] += (uint32_t)more;
+    if (audience == AUDIENCE_RESUMED)
+        return;
+    lane->queue->waiting += (uint32_t)more;
+    queues->waiting += (uint32_t)more;
+    metric_add(M_RUNS_QUEUED, more);
+}
+
 /* Takes the item out of its lane, and returns the lane, or NULL if it had none. The lane
  * stays, so that the item can come back to it. The heads that queues::ready compares must
  * still exist: hence the refresh. */
@@ -381,10 +397,7 @@ static struct lane *detach(struct queues *queues, struct queue_item *item)
         drop_running(queues, lane);
     } else {
         heap_remove(queues, &share->items, item->place);
-        lane->queue->waiting--;
-        queues->waiting--;
-        queues->waiting_for[share->offer->audience]--;
-        metric_add(M_RUNS_QUEUED, -1);
+        count_waiting(queues, lane, share->offer->audience, -1);
     }
     item->lane = NULL;
     item->share = NULL;
@@ -435,8 +448,8 @@ void queues_finish(struct queues *queues)
     *queues = (struct queues){ 0 };
 }
 
-void queues_wait(struct queues *queues, struct queue_item *item, struct slice queue,
-                 struct slice key, int64_t position)
+static void wait_in_lane(struct queues *queues, struct queue_item *item, struct slice queue,
+                         struct slice key, int64_t position)
 {
     struct lane *old = detach(queues, item);
     struct lane *lane = lane_named(queues, queue, key);
@@ -445,15 +458,27 @@ void queues_wait(struct queues *queues, struct queue_item *item, struct slice qu
     item->position = position;
     heap_insert(queues, &item->share->items,
                 (struct queue_node){ .item = item, .place = &item->place });
-    lane->queue->waiting++;
-    queues->waiting++;
-    queues->waiting_for[item->audience]++;
-    metric_add(M_RUNS_QUEUED, 1);
-    if (!is_in_line(item))
-        list_append(&queues->line, &item->in_line);
+    count_waiting(queues, lane, item->audience, 1);
     refresh(queues, lane);
     if (old)
         free_lane_if_empty(queues, old);
+}
+
+void queues_wait(struct queues *queues, struct queue_item *item, struct slice queue,
+                 struct slice key, int64_t position)
+{
+    assert(item->audience < AUDIENCE_RESUMED);
+    wait_in_lane(queues, item, queue, key, position);
+    if (!is_in_line(item))
+        list_append(&queues->line, &item->in_line);
+}
+
+void queues_wait_again(struct queues *queues, struct queue_item *item, struct slice queue,
+                       struct slice key, int64_t position)
+{
+    leave_line(item);
+    item->audience = AUDIENCE_RESUMED;
+    wait_in_lane(queues, item, queue, key, position);
 }
 
 void queues_run(struct queues *queues, struct queue_item *item, struct slice queue,
@@ -481,6 +506,15 @@ void queues_leave(struct queues *queues, struct queue_item *item)
     leave_line(item);
     if (lane)
         free_lane_if_empty(queues, lane);
+}
+
+bool queues_has_slot(const struct queues *queues, struct slice queue, struct slice key)
+{
+    const struct queue *q = table_find(&queues->by_name, present(queue));
+    const struct lane *lane = q ? table_find(&q->lanes, present(key)) : NULL;
+    if (queues->running >= queues->limit)
+        return false;
+    return !q || (lane ? lane->running : 0) < limit_of(q);
 }
 
 struct queue_item *queues_next(const struct queues *queues, uint32_t audience)
@@ -532,7 +566,7 @@ struct queue_standing queues_standing(const struct queues *queues,
 {
     const struct queue *queue = item->lane->queue;
     return (struct queue_standing){
-        .paused = queue->settings.paused,
+        .paused = queue->settings.paused && item->audience != AUDIENCE_RESUMED,
         .limit = limit_of(queue),
         .running = item->lane->running,
         .ahead = count_before(queues, &item->share->items, 1, item, most),

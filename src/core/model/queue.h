@@ -15,6 +15,10 @@
  * want the next item name the audience they belong to. A lane has a heap for each audience;
  * they share its slots.
  *
+ * An item whose slot was given back while it waited for something else may want a slot
+ * again. AUDIENCE_RESUMED is of such items. They do not count as waiting, and a paused
+ * queue offers them: pausing stops no run that has begun.
+ *
  * Pure: this code does not know runs. Items are embedded in what they belong to. */
 #pragma once
 
@@ -30,6 +34,7 @@
 enum {
     QUEUES_CONFIGURED_MAX = 10000, /* queues with settings in one environment */
     PROJECT_QUEUES_CONFIGURED_MAX = 4 * QUEUES_CONFIGURED_MAX,
+    AUDIENCE_RESUMED = 63, /* above those that callers set */
 };
 
 struct lane;
@@ -42,7 +47,7 @@ struct queue_item {
     struct lane_share *share; /* of the lane; while it waits */
     int64_t position;         /* Unix ms */
     uint32_t place;           /* index in the share's heap, from 1 */
-    uint16_t audience;        /* set by the caller before queues_wait; small, from 0 */
+    uint16_t audience; /* set by the caller before queues_wait; below AUDIENCE_RESUMED */
     bool running;
     struct list in_line; // queues::line, while it waits
 };
@@ -99,6 +104,13 @@ void queues_finish(struct queues *queues);
 void queues_wait(struct queues *queues, struct queue_item *item, struct slice queue,
                  struct slice key, int64_t position);
 
+/* Adds an item that wants a slot again, whatever its audience was. */
+void queues_wait_again(struct queues *queues, struct queue_item *item, struct slice queue,
+                       struct slice key, int64_t position);
+
+/* Returns true if an item with this queue and key would get a slot now. */
+bool queues_has_slot(const struct queues *queues, struct slice queue, struct slice key);
+
 /* Counts the item as having a slot, whatever the limits are: it had one before a restart,
  * or was chosen just now. */
 void queues_run(struct queues *queues, struct queue_item *item, struct slice queue,
@@ -107,7 +119,8 @@ void queues_run(struct queues *queues, struct queue_item *item, struct slice que
 /* The item no longer waits, and its slot is free again. Does nothing if it had neither. */
 void queues_leave(struct queues *queues, struct queue_item *item);
 
-/* Returns the next item that may run and waits for this audience, or NULL. */
+/* Returns the next item that may run and waits for this audience, or NULL. The next of
+ * AUDIENCE_RESUMED goes before those of all others. */
 struct queue_item *queues_next(const struct queues *queues, uint32_t audience);
 
 /* Returns how many items wait for this audience, whatever they wait for. */

@@ -8,7 +8,7 @@
  *                                       ▼ │
  *                                     DEQUEUED
  *                                       │ started
- *            wait ended                 ▼
+ *  wait ended, a slot is free           ▼
  *   WAITING ◄────────────────────► EXECUTING ──► COMPLETED | FAILED | CRASHED |
  *      │           wait               │   ▲      SYSTEM_FAILURE | TIMED_OUT
  *      │         retry soon or queued ▼   │ started
@@ -56,7 +56,7 @@ static const struct {
     enum run_status status;
     enum run_execution execution;
     /* A slot of its queue and environment; not while it waits: what it waits for may need
-     * that slot. */
+     * that slot. A run whose waits have ended stays WAITING until it has one. */
     bool holds_slot;
 } states[STATE_COUNT] = {
     [STATE_DELAYED] =         { RUN_DELAYED,         EXECUTION_DELAYED,           false },

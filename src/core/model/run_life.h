@@ -35,7 +35,7 @@ enum run_event {
 enum err run_advance(struct run *run, enum run_event event, int64_t now_ms);
 
 /* Returns true while the run has a slot of its queue and of its environment. A run that
- * waits has none, and takes one again when its wait ends, whatever the limits are. */
+ * waits has none, and does not resume without one when its wait ends. */
 bool run_holds_slot(const struct run *run);
 
 /* Returns true while a worker has the run: with a slot, or waiting. */

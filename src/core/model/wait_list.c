@@ -92,6 +92,18 @@ void wait_list_add(struct buf *out, const struct wait *wait)
     buf_add_char(out, '}');
 }
 
+bool wait_list_has_ended(const struct run *run)
+{
+    struct scan_members all = wait_list_of(run);
+    struct wait wait;
+    if (run->execution != EXECUTION_WITH_WAITPOINTS)
+        return false;
+    while (wait_list_next(&all, &wait))
+        if (!wait.completed_at)
+            return false;
+    return true;
+}
+
 bool wait_list_has_input(const struct run *run, struct slice key, struct wait *wait)
 {
     struct scan_members all = wait_list_of(run);

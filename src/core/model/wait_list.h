@@ -35,6 +35,9 @@ bool wait_list_next(struct scan_members *all, struct wait *wait);
 /* Appends a wait to a list that begins with '['. */
 void wait_list_add(struct buf *out, const struct wait *wait);
 
+/* Returns true if the run waits, but nothing is pending: it resumes when it has a slot. */
+bool wait_list_has_ended(const struct run *run);
+
 /* Returns true if the run is blocked by a token that the next record of this input
  * completes. */
 bool wait_list_has_input(const struct run *run, struct slice key, struct wait *wait);

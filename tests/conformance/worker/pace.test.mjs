@@ -1,11 +1,12 @@
 // The official CLI with more parents than may execute at once: they wait, so that their children can run. Its project is
 // the folder pace.
 import assert from "node:assert/strict";
+import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
 import { startCli, workerFolder } from "../../support/js/cli.mjs";
-import { startGateway, until } from "../../support/js/gateway.mjs";
+import { startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
 
 async function trigger(gateway, task, payload) {
   const reply = await gateway.post(`/api/v1/tasks/${task}/trigger`, { payload });
@@ -41,6 +42,15 @@ test("more parents than may execute at once, each waiting for a child that does 
     const ids = await Promise.all([1, 2].map(() => trigger(gateway, "nested", { depth: 3 })));
     const runs = await ended(gateway, ids, 60_000);
     assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", 3]));
+  });
+  await t.test("in a queue that executes one run at a time, also when their waits have ended", async () => {
+    const file = path.join(temporaryFolder(), "works");
+    const ids = await Promise.all(Array.from({ length: 4 }, () => trigger(gateway, "solo", { file, ms: 400 })));
+    const runs = await ended(gateway, ids, 120_000);
+    assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", "worked twice"]));
+    const works = fs.readFileSync(file, "utf8").trim().split("\n").map((line) => line.split(" ").map(Number)).sort(([a], [b]) => a - b);
+    assert.equal(works.length, 2 * ids.length);
+    for (let i = 1; i < works.length; i++) assert.ok(works[i][0] >= works[i - 1][1], `two runs work at once: ${JSON.stringify(works)}`);
   });
   await cli.stop();
   await gateway.stop();

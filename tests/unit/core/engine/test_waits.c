@@ -1,4 +1,4 @@
-/* The cost of many waits of one run, and their limit. */
+/* The cost of many waits of one run, and their limit; the slot that a run needs to resume. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -203,6 +203,128 @@ static void any_number_of_runs_resume_when_their_token_completes(void **state)
         assert_status(world, got[i].id, i == CANCELED ? RUN_CANCELED : RUN_EXECUTING);
 }
 
+/* ---- the slot ---- */
+
+/* A world whose queue of hello has one slot, which the run that is returned last has; the
+ * first waits for a time that has passed. */
+static struct world *make_parent_without_slot(struct triggered *parent,
+                                              struct triggered *other)
+{
+    struct world *world = world_create(NULL);
+    register_worker(world, "1", "hello", 3);
+    queues_set_limit(&world->env->queues, SLICE("task/hello"), 1);
+    *parent = trigger(world, (struct wish){ 0 });
+    execute(world, parent->id);
+    assert_int_equal(wait_for(world, parent->id, 100), OK);
+    *other = trigger(world, (struct wish){ 0 });
+    execute(world, other->id);
+    world_pass(world, 1000);
+    assert_status(world, parent->id, RUN_WAITING);
+    return world;
+}
+
+static void run_whose_wait_has_ended_resumes_when_it_has_a_slot(void **state)
+{
+    struct triggered parent, other;
+    struct world *world = make_parent_without_slot(&parent, &other);
+    (void)state;
+    uint32_t snapshot = run_now(world, parent.id)->snapshot;
+    struct triggered next = trigger(world, (struct wish){ 0 });
+    assert_true(wait_list_has_ended(run_now(world, parent.id)));
+    assert_int_equal(world->env->queues.running, 1);
+    assert_int_equal(
+        annotate(world, parent.id, "[{\"type\":\"set\",\"key\":\"a\",\"value\":1}]"),
+        OK); /* it keeps its place */
+    assert_int_equal(run_now(world, parent.id)->snapshot, snapshot);
+    assert_int_equal(succeed(world, other.id, "1"), OK);
+    world_settle(world);
+    assert_status(world, parent.id, RUN_EXECUTING); /* before one that has not started */
+    assert_int_equal(run_now(world, parent.id)->snapshot, snapshot + 1);
+    assert_string_equal(dequeue(world), "");
+    assert_int_equal(succeed(world, parent.id, "1"), OK);
+    assert_string_equal(dequeue(world), next.id);
+    world_destroy(world);
+}
+
+static void restart_keeps_a_run_waiting_for_its_slot(void **state)
+{
+    struct triggered parent, other;
+    struct world *world = make_parent_without_slot(&parent, &other);
+    (void)state;
+    world_restart(world);
+    load_worker(world, "1", "hello", 3);
+    queues_set_limit(&world->env->queues, SLICE("task/hello"), 1);
+    world_pass(world, 1000);
+    assert_status(world, parent.id, RUN_WAITING);
+    assert_int_equal(succeed(world, other.id, "1"), OK);
+    world_settle(world);
+    assert_status(world, parent.id, RUN_EXECUTING);
+    world_destroy(world);
+}
+
+static void run_that_waits_for_a_slot_may_wait_for_more(void **state)
+{
+    struct triggered parent, other;
+    struct world *world = make_parent_without_slot(&parent, &other);
+    (void)state;
+    const struct wait second = { .type = WAIT_TIME,
+                                 .id = SLICE("waitpoint_second"),
+                                 .until = loop_wall_ms(world->loop) + 5000 };
+    assert_int_equal(block_by(world, parent.id, &second, 1), OK);
+    assert_int_equal(succeed(world, other.id, "1"), OK);
+    world_settle(world);
+    assert_status(world, parent.id, RUN_WAITING);
+    assert_int_equal(world->env->queues.running, 0);
+    world_pass(world, 6000);
+    assert_status(world, parent.id, RUN_EXECUTING);
+    world_destroy(world);
+}
+
+static void raised_limit_resumes_a_run(void **state)
+{
+    struct triggered parent, other;
+    struct world *world = make_parent_without_slot(&parent, &other);
+    (void)state;
+    queues_change_limit(&world->env->queues, SLICE("task/hello"), 2);
+    engine_match(world->engine, world->env);
+    world_settle(world);
+    assert_status(world, parent.id, RUN_EXECUTING);
+    assert_int_equal(world->env->queues.running, 2);
+    world_destroy(world);
+}
+
+static void run_whose_process_ends_without_a_slot_is_retried_by_its_queue(void **state)
+{
+    static const char error[] = "{\"type\":\"STRING_ERROR\",\"raw\":\"no\"}";
+    struct triggered parent, other;
+    struct world *world = make_parent_without_slot(&parent, &other);
+    (void)state;
+    assert_int_equal(break_down(world, parent.id, error, 100), OK);
+    assert_int_equal(run_now(world, parent.id)->execution, EXECUTION_QUEUED);
+    assert_int_equal(world->env->queues.running, 1);
+    assert_int_equal(succeed(world, other.id, "1"), OK);
+    world_pass(world, 1000);
+    assert_string_equal(dequeue(world), parent.id);
+    world_destroy(world);
+}
+
+static void run_resumes_once_the_store_works_again(void **state)
+{
+    struct triggered parent, other;
+    struct world *world = make_parent_without_slot(&parent, &other);
+    (void)state;
+    fake_store_fail_with(world->fake, STORE_NO_SPACE);
+    *fake_store_fault(world->fake) = (struct fault){ .countdown = 2, .repeat = 3 };
+    assert_int_equal(succeed(world, other.id, "1"), OK);
+    world_settle(world);
+    assert_status(world, parent.id, RUN_WAITING);
+    assert_int_equal(world->env->queues.running, 0);
+    for (int i = 0; i < 10; i++)
+        world_pass(world, 1000);
+    assert_status(world, parent.id, RUN_EXECUTING);
+    world_destroy(world);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
 
 int main(void)
@@ -214,6 +336,12 @@ int main(void)
         TEST(completed_token_stays_completed_when_waits_are_added),
         TEST(any_number_of_runs_resume_when_their_token_completes),
         TEST(number_of_waits_of_a_run_is_limited),
+        cmocka_unit_test(run_whose_wait_has_ended_resumes_when_it_has_a_slot),
+        cmocka_unit_test(restart_keeps_a_run_waiting_for_its_slot),
+        cmocka_unit_test(run_that_waits_for_a_slot_may_wait_for_more),
+        cmocka_unit_test(raised_limit_resumes_a_run),
+        cmocka_unit_test(run_whose_process_ends_without_a_slot_is_retried_by_its_queue),
+        cmocka_unit_test(run_resumes_once_the_store_works_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

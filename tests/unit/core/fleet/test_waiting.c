@@ -200,6 +200,28 @@ static void a_blocked_run_names_what_it_waits_for(void **state)
     world_destroy(world);
 }
 
+static void run_whose_wait_has_ended_names_the_limit_that_holds_it(void **state)
+{
+    struct world *world = make(true, 10);
+    (void)state;
+    register_worker(world, "20260101.1", "hello,other", 3);
+    configure(world, false, 1);
+    struct triggered parent = trigger(world, (struct wish){ 0 });
+    execute(world, parent.id);
+    assert_int_equal(wait_for(world, parent.id, 100), OK);
+    struct triggered next = trigger(world, (struct wish){ 0 });
+    execute(world, next.id);
+    world_pass(world, 1000);
+    assert_limit(assert_waits(world, parent.id, "queue_limit", "allows, 1; it continues"),
+                 1, 1);
+    assert_false(waiting_is_unserved(world->env));
+    configure(world, false, -1);
+    world->env->queues.limit = 1;
+    assert_limit(assert_waits(world, parent.id, "environment_limit", "1; it continues"), 1,
+                 1);
+    world_destroy(world);
+}
+
 static void in_dev_a_run_waits_for_a_session_with_its_task(void **state)
 {
     struct world *world = make(false, 10);
@@ -476,6 +498,7 @@ int main(void)
         cmocka_unit_test(full_concurrency_key_and_full_queue_are_distinguished),
         cmocka_unit_test(pause_names_its_end),
         cmocka_unit_test(a_blocked_run_names_what_it_waits_for),
+        cmocka_unit_test(run_whose_wait_has_ended_names_the_limit_that_holds_it),
         cmocka_unit_test(in_dev_a_run_waits_for_a_session_with_its_task),
         cmocka_unit_test(in_dev_a_closed_connection_is_reported_before_the_session_ends),
         cmocka_unit_test(in_dev_the_disconnected_one_of_two_sessions_is_reported),

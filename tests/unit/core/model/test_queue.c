@@ -161,6 +161,44 @@ static void a_paused_queue_keeps_what_waits_and_what_runs(void **state)
     queues_finish(&queues);
 }
 
+static const char *resumed_id(const struct queues *queues)
+{
+    struct queue_item *item = queues_next(queues, AUDIENCE_RESUMED);
+    return item ? job_of(item)->id : "none";
+}
+
+static void resumed_item_needs_a_slot_but_no_open_queue(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" }, b = { .id = "b" }, c = { .id = "c" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    queues_set_limit(&queues, SLICE("q"), 1);
+    start(&queues, &a, "q");
+    wait_in(&queues, &b, "q", 1);
+    queues_wait_again(&queues, &c.item, SLICE("q"), (struct slice){ 0 }, 2);
+    assert_string_equal(resumed_id(&queues), "none");
+    assert_false(queues_has_slot(&queues, SLICE("q"), (struct slice){ 0 }));
+    assert_int_equal(queues.waiting, 1); /* only those that have not started */
+    assert_int_equal(queues_figures(&queues, SLICE("q")).waiting, 1);
+    assert_ptr_equal(queues_oldest(&queues), &b.item);
+
+    set_paused(&queues, "q", true);
+    queues_leave(&queues, &a.item);
+    assert_true(queues_has_slot(&queues, SLICE("q"), (struct slice){ 0 }));
+    assert_string_equal(next_id(&queues), "none");
+    assert_string_equal(resumed_id(&queues), "c");
+    queues.limit = 0;
+    assert_false(queues_has_slot(&queues, SLICE("q"), (struct slice){ 0 }));
+    assert_string_equal(resumed_id(&queues), "none");
+    queues.limit = 1;
+    start(&queues, &c, "q");
+    assert_int_equal(queues_waiting_for(&queues, AUDIENCE_RESUMED), 0);
+    queues_leave(&queues, &b.item);
+    queues_leave(&queues, &c.item);
+    queues_finish(&queues);
+}
+
 static void a_queue_is_known_while_it_is_set_up_or_in_use(void **state)
 {
     (void)state;
@@ -584,6 +622,7 @@ int main(void)
         cmocka_unit_test(each_concurrency_key_has_the_whole_limit),
         cmocka_unit_test(the_environment_limit_holds_for_all_queues_together),
         cmocka_unit_test(a_paused_queue_keeps_what_waits_and_what_runs),
+        cmocka_unit_test(resumed_item_needs_a_slot_but_no_open_queue),
         cmocka_unit_test(a_queue_is_known_while_it_is_set_up_or_in_use),
         cmocka_unit_test(a_queue_with_settings_stays_until_they_are_taken_back),
         cmocka_unit_test(queues_with_settings_count_in_the_room_of_their_project),

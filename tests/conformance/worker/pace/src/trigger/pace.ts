@@ -1,7 +1,10 @@
 // Tasks for pace.test.mjs and bench/children.mjs: many runs at once, and parents that wait for children.
+import { appendFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { queue, task } from "@trigger.dev/sdk";
 
 const narrow = queue({ name: "narrow", concurrencyLimit: 1 });
+const single = queue({ name: "single", concurrencyLimit: 1 });
 
 /** Waits for another run of this task, in the same queue of one, down to the given depth. */
 export const nested = task({
@@ -26,6 +29,23 @@ export const child = task({
     for (let user = 0, system = 0, n = 0; user + system < ms * 1000; { user, system } = process.cpuUsage(begin))
       for (const end = n + 100_000; n < end; n++);
     return ms;
+  },
+});
+
+/** Works, waits for a child of another queue, and works again. Appends a line `from to` to the file for each work. */
+export const solo = task({
+  id: "solo",
+  queue: single,
+  run: async ({ file, ms }: { file: string; ms: number }) => {
+    const work = async () => {
+      const from = Date.now();
+      await sleep(ms);
+      appendFileSync(file, `${from} ${Date.now()}\n`);
+    };
+    await work();
+    await child.triggerAndWait({ ms: 1 }).unwrap();
+    await work();
+    return "worked twice";
   },
 });
 
