@@ -77,7 +77,7 @@ async function everything() {
     for (const [key, target] of [...asks, [dev, `/api/v2/batches/${w.batch}`]]) {
       const { status, text } = await gateway.get(target, { key });
       assert.equal(status, 200, `${target}: ${text}`);
-      texts.push(`${target} ${text}`);
+      texts.push(`${target} ${text.replace(/"waitingFor":\{[^{}]*\},/, "")}`); // its reason may change with time alone
     }
   }
   return texts;
