@@ -255,14 +255,12 @@ for (const [name, row] of Object.entries(schemas)) {
 
 /** How the gateway treats the members of a registration; a member includes those inside of it. */
 const registration = {
-  honoured: words(`packageVersion contentHash cliPackageVersion tasks tasks[].id tasks[].filePath tasks[].exportName tasks[].queue tasks[].queue.name tasks[].queue.concurrencyLimit
-    tasks[].retry tasks[].machine tasks[].machine.preset tasks[].triggerSource tasks[].schedule tasks[].maxDuration tasks[].ttl tasks[].payloadSchema queues queues[].name queues[].concurrencyLimit`),
+  honoured: words(`packageVersion contentHash cliPackageVersion tasks tasks[].id tasks[].filePath tasks[].exportName tasks[].queue tasks[].queue.name tasks[].queue.concurrencyLimit tasks[].queue.combinedConcurrencyLimit
+    tasks[].retry tasks[].machine tasks[].machine.preset tasks[].triggerSource tasks[].schedule tasks[].maxDuration tasks[].ttl tasks[].payloadSchema queues queues[].name queues[].concurrencyLimit queues[].combinedConcurrencyLimit`),
   /** With a value that declares a limit, and how the sentence names it. */
   refused: {
     "tasks[].concurrency": [{ inline: { total: 1 } }, 'task "a" (concurrency)'],
     "tasks[].gates": [[{ queue: "q" }], 'task "a" (gates)'],
-    "tasks[].queue.combinedConcurrencyLimit": [1, 'task "a" (queue.combinedConcurrencyLimit)'],
-    "queues[].combinedConcurrencyLimit": [1, 'queue "q" (combinedConcurrencyLimit)'],
     concurrencyLimits: [[{ name: "l", total: 1 }], 'concurrency limit "l"'],
   },
   /** With a value, and the feature that the warning names. */

@@ -22,15 +22,14 @@ test("a registration that declares concurrency limits is refused with a sentence
   for (const [tasks, more, offenders] of [
     [[task("a", { concurrency: { inline: { total: 1 } } })], {}, ['task "a" (concurrency)']],
     [[task("a", { concurrency: { limits: ["x"] } })], {}, ['task "a" (concurrency)']],
-    [[task("a", { gates: [{ queue: "q" }] }), task("b", { queue: { name: "q", combinedConcurrencyLimit: 1 } })], {}, ['task "a" (gates)', 'task "b" (queue.combinedConcurrencyLimit)']],
+    [[task("a", { gates: [{ queue: "q" }] }), task("b", { queue: { name: "q", combinedConcurrencyLimit: 1 } })], {}, ['task "a" (gates)']],
     [[task("a", { queue: { name: "q", concurrency: { total: 1 } } })], { queues: [{ name: "q", gates: [{ queue: "r" }] }] }, ['task "a" (queue.concurrency)', 'queue "q" (gates)']],
-    [[task("a")], { queues: [{ name: "q", combinedConcurrencyLimit: 0 }] }, ['queue "q" (combinedConcurrencyLimit)']],
     [[task("a", { concurrency: { total: 1 } })], { concurrencyLimits: [{ name: "shared", total: 5 }, { name: 'o"dd' }] }, ['task "a" (concurrency)', 'concurrency limit "shared"', 'concurrency limit "o\\"dd"']],
     [names.map((id) => task(id, { concurrency: { total: 1 } })), {}, names.map((id) => `task "${id}" (concurrency)`)],
   ]) {
     const reply = await register(tasks, more);
     assert.equal(reply.status, 400, reply.text);
-    assert.equal(reply.json.error, `concurrency limits are not supported and would be exceeded: ${offenders.join(", ")}; remove them, or limit a queue with concurrencyLimit`);
+    assert.equal(reply.json.error, `concurrency limits are not supported and would be exceeded: ${offenders.join(", ")}; remove them, or limit a queue with concurrencyLimit or combinedConcurrencyLimit`);
   }
   assert.equal((await current()).version, before.json.version, "the version that was registered before stays current");
 });

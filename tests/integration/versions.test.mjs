@@ -153,7 +153,7 @@ for (const environment of ["dev", "prod"])
     const parked = await first.trigger("a", { queue: { name: "later" } });
     const { run, b } = await first.show(parked);
     assert.deepEqual([b, run.waitingFor.reason], ["PENDING_VERSION", "version"]);
-    assert.match(run.waitingFor.message, /^No version declares the queue later, /);
+    assert.match(run.waitingFor.message, /^The run was triggered for the queue later, which no version declares; /);
     await gateway.kill();
     await gateway.restart();
     assert.equal((await first.show(parked)).b, "PENDING_VERSION");

@@ -87,6 +87,35 @@ test("each reason for which a run waits is reported, and the first one if there 
   await gateway.stop();
 });
 
+test("a queue's combined limit holds for all concurrency keys together, also after a restart and a resumption", async (t) => {
+  const gateway = await startGateway({ t, options: ["--dequeue-wait", "0"] });
+  const shared = { id: "a", queue: { name: "shared", concurrencyLimit: 1, combinedConcurrencyLimit: 2 } };
+  const worker = await Worker.register(gateway, { key, tasks: [shared, { id: "b", queue: { name: "shared" } }] });
+  const look = async (id) => (await worker.show(id)).run.waitingFor;
+  const [first, second, third] = [await worker.trigger("a", { concurrencyKey: "x" }), await worker.trigger("b", { concurrencyKey: "y" }), await worker.trigger("a", { concurrencyKey: "z" })];
+  const [one, two] = [await worker.take(first), await worker.take(second)];
+  assert.equal(await worker.dequeue(), undefined);
+  const { reason, limit, running, message } = await look(third);
+  assert.deepEqual([reason, limit, running], ["queue_total", 2, 2]);
+  assert.equal(message, "The queue shared allows 2 in total (combinedConcurrencyLimit), and 2 execute; the run starts when one ends or waits");
+  const queue = async () => (await gateway.get("/api/v1/queues/shared?type=custom", { key })).json;
+  assert.deepEqual([(await queue()).combinedConcurrencyLimit, (await queue()).concurrencyLimit], [2, 1]);
+  await gateway.kill();
+  await gateway.restart();
+  assert.equal(await worker.dequeue(), undefined);
+
+  const { id: token } = (await gateway.post("/api/v1/waitpoints/tokens", { timeout: "1h" }, { key })).json;
+  await worker.post(`/engine/v1/runs/${first}/waitpoints/tokens/${token}/wait`, {});
+  const three = await worker.take(third);
+  await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, { data: 1 }, { key });
+  assert.match((await until(async () => { const waiting = await look(first); return waiting.reason === "queue_total" && waiting; })).message, /the run continues when one ends or waits/);
+  await three.succeed(1);
+  await until(async () => await worker.status(first) === "EXECUTING", { what: "the run resumes" });
+  await two.succeed(1);
+  await Worker.register(gateway, { key, tasks: [{ id: "a", queue: { name: "shared", combinedConcurrencyLimit: null } }, "b"] });
+  await gateway.stop();
+});
+
 test("a token that cannot read all of a run does not see what it waits for", async (t) => {
   const gateway = await startGateway({ t });
   const { id } = (await gateway.post("/api/v1/tasks/a/trigger", { payload: 1 }, { key })).json;

@@ -86,6 +86,8 @@ static void add_queue(struct buf *out, const struct queues *queues, struct slice
               figures.settings.paused ? "true" : "false");
     add_limit(out, "concurrencyLimit", true, figures.limit);
     add_concurrency(out, &figures);
+    buf_add_char(out, ',');
+    add_limit(out, "combinedConcurrencyLimit", true, figures.total);
     add_oldest(out, queues, name);
     buf_add_text(out, ",\"version\":\"V1\"}");
 }
@@ -418,6 +420,7 @@ static const struct schema schemas[] = {
     { "QueueItem",
       "{id: string, name: string, type: 'task'|'custom', running: integer, queued: integer,"
       " paused: boolean, concurrencyLimit: integer|null, concurrency: QueueConcurrency,"
+      " combinedConcurrencyLimit: integer|null,"
       " oldestQueuedAt: datetime|null, version: 'V1'}" },
     { "QueueConcurrency",
       "{current: integer|null, base: integer|null, override: integer|null,"

@@ -135,14 +135,27 @@ static enum err read_preset(const struct registration_spot *spot, const json_t *
 
 /* ---- queues ---- */
 
-static struct queue_limit *add_queue(struct worker *worker, struct bytes *name,
-                                     uint32_t limit)
+/* Takes ownership of the name. The queue has no limit yet. */
+static struct queue_limit *add_queue(struct worker *worker, struct bytes *name)
 {
     size_t size = (worker->queue_count + 1) * sizeof(struct queue_limit);
     worker->queues = mem_resize(worker->queues, size);
     struct queue_limit *queue = &worker->queues[worker->queue_count++];
-    *queue = (struct queue_limit){ .name = name, .limit = limit };
+    *queue = (struct queue_limit){ .name = name, .limit = UINT32_MAX, .total = UINT32_MAX };
     return queue;
+}
+
+/* Reads the limits of a queue into it. in: what stands before the names of the members. */
+static enum err read_limits(const struct registration_spot *spot, const json_t *json,
+                            const char *in, struct queue_limit *queue)
+{
+    char member[48];
+    snprintf(member, sizeof(member), "%sconcurrencyLimit", in);
+    if (read_limit(spot, json_object_get(json, "concurrencyLimit"), member, &queue->limit))
+        return ERR_INVALID;
+    snprintf(member, sizeof(member), "%scombinedConcurrencyLimit", in);
+    return read_limit(spot, json_object_get(json, "combinedConcurrencyLimit"), member,
+                      &queue->total);
 }
 
 static struct bytes *own_queue(const struct bytes *task)
@@ -160,40 +173,28 @@ static struct bytes *own_queue(const struct bytes *task)
 static enum err read_task_queue(const struct registration_spot *spot, const json_t *queue,
                                 struct worker_task *task, struct worker *worker)
 {
-    uint32_t limit = UINT32_MAX;
-    enum err err = OK;
     if (is_set(queue) && !json_is_object(queue))
         return registration_refuse(spot, "queue", "must be an object");
-    if (is_set(queue)) {
-        err = read_name(spot, json_object_get(queue, "name"), "queue.name", &task->queue);
-        err = err ? err
-                  : read_limit(spot, json_object_get(queue, "concurrencyLimit"),
-                               "queue.concurrencyLimit", &limit);
-    }
-    if (!err && !task->queue)
-        add_queue(worker, own_queue(task->id), limit);
-    else if (!err)
-        add_queue(worker, bytes_ref(task->queue), limit)->is_named_only =
-            limit == UINT32_MAX;
-    return err;
+    if (read_name(spot, json_object_get(queue, "name"), "queue.name", &task->queue))
+        return ERR_INVALID;
+    struct queue_limit *added =
+        add_queue(worker, task->queue ? bytes_ref(task->queue) : own_queue(task->id));
+    if (read_limits(spot, queue, "queue.", added))
+        return ERR_INVALID;
+    added->is_named_only =
+        task->queue && added->limit == UINT32_MAX && added->total == UINT32_MAX;
+    return OK;
 }
 
 static enum err read_queue(const struct registration_spot *spot, const json_t *json,
                            struct worker *worker)
 {
     struct bytes *name = NULL;
-    uint32_t limit;
-    enum err err = read_name(spot, json_object_get(json, "name"), "name", &name);
-    if (!err && !name)
-        err = registration_refuse(spot, "name", "must be a string of 1 to 256 bytes");
-    err = err ? err
-              : read_limit(spot, json_object_get(json, "concurrencyLimit"),
-                           "concurrencyLimit", &limit);
-    if (err)
-        bytes_unref(name);
-    else
-        add_queue(worker, name, limit);
-    return err;
+    if (read_name(spot, json_object_get(json, "name"), "name", &name))
+        return ERR_INVALID;
+    if (!name)
+        return registration_refuse(spot, "name", "must be a string of 1 to 256 bytes");
+    return read_limits(spot, json, "", add_queue(worker, name));
 }
 
 /* ---- a task ---- */
@@ -447,37 +448,48 @@ static enum err check_ids(const struct worker *worker, struct failure *why)
     return OK;
 }
 
-static int by_name_and_limit(const void *a, const void *b)
+/* Refuses two values of a limit: one of them would be ignored. UINT32_MAX: not given. In a
+ * stored version, the last one counts. */
+static enum err merge_limit(uint32_t *limit, uint32_t other, const char *member,
+                            const struct queue_limit *queue,
+                            const struct registration_reader *reader, struct failure *why)
 {
-    const struct queue_limit *one = *(const struct queue_limit *const *)a;
-    const struct queue_limit *two = *(const struct queue_limit *const *)b;
-    int order = slice_compare(bytes_slice(one->name), bytes_slice(two->name));
-    return order ? order : (one->limit > two->limit) - (one->limit < two->limit);
+    bool differs = *limit != UINT32_MAX && other != UINT32_MAX && *limit != other;
+    if (differs && !reader->is_stored)
+        return explain(why, ERR_INVALID,
+                       "metadata.queues: the queue \"%.80s\" is declared with the limits "
+                       "%u and %u; give it one %s",
+                       queue->name->data, *limit, other, member);
+    if (other != UINT32_MAX)
+        *limit = other;
+    return OK;
 }
 
-/* Refuses two limits of one queue: one of them would be ignored. Equal ones are fine. */
-static enum err check_limits(const struct worker *worker, struct failure *why)
+/* Tasks and the list of queues may declare the same queue: each element gets the limits of
+ * all. */
+static enum err merge_queues(const struct registration_reader *reader, struct failure *why)
 {
-    const struct queue_limit **limits =
-        mem_new_array(const struct queue_limit *, worker->queue_count + 1);
-    size_t count = 0;
-    enum err err = OK;
-    for (size_t i = 0; i < worker->queue_count; i++)
-        if (worker->queues[i].limit != UINT32_MAX)
-            limits[count++] = &worker->queues[i];
-    qsort(limits, count, sizeof(limits[0]), by_name_and_limit);
-    for (size_t i = 1; i < count && !err; i++) {
-        const struct queue_limit *one = limits[i - 1], *two = limits[i];
-        if (one->limit != two->limit &&
-            slice_equal(bytes_slice(one->name), bytes_slice(two->name)))
-            err =
-                explain(why, ERR_INVALID,
-                        "metadata.queues: the queue \"%.80s\" is declared with the limits "
-                        "%u and %u; give it one concurrencyLimit",
-                        one->name->data, one->limit, two->limit);
+    struct worker *worker = reader->worker;
+    for (size_t i = 0; i < worker->queue_count; i++) {
+        struct queue_limit *queue = &worker->queues[i];
+        struct queue_limit *first =
+            table_find(&worker->queues_by_name, bytes_slice(queue->name));
+        if (merge_limit(&first->limit, queue->limit, "concurrencyLimit", queue, reader,
+                        why) ||
+            merge_limit(&first->total, queue->total, "combinedConcurrencyLimit", queue,
+                        reader, why))
+            return ERR_INVALID;
+        first->is_named_only &= queue->is_named_only;
     }
-    free(limits);
-    return err;
+    for (size_t i = 0; i < worker->queue_count; i++) {
+        struct queue_limit *queue = &worker->queues[i];
+        const struct queue_limit *first =
+            table_find(&worker->queues_by_name, bytes_slice(queue->name));
+        queue->limit = first->limit;
+        queue->total = first->total;
+        queue->is_named_only = first->is_named_only;
+    }
+    return OK;
 }
 
 static void begin_list(struct registration_reader *reader, enum declaration_part list)
@@ -522,8 +534,7 @@ enum err registration_read_next(struct registration_reader *reader,
         return OK;
     }
     worker_sort(reader->worker);
-    if (check_ids(reader->worker, why) ||
-        (!reader->is_stored && check_limits(reader->worker, why)))
+    if (check_ids(reader->worker, why) || merge_queues(reader, why))
         return ERR_INVALID;
     note_lists(reader);
     registration->worker = reader->worker;
@@ -624,7 +635,7 @@ void registration_finish(struct registration *registration)
     *registration = (struct registration){ 0 };
 }
 
-/* Each version counts once for a queue. */
+/* A version counts as often as it declares a queue. */
 void registration_set_limits(struct worker *worker, struct environment *env)
 {
     for (size_t i = 0; i < worker->queue_count; i++) {
@@ -636,6 +647,8 @@ void registration_set_limits(struct worker *worker, struct environment *env)
             queues_set_limit(&env->queues, name, queue->limit);
         else if (!queue->is_named_only)
             queues_change_limit(&env->queues, name, queue->limit);
+        if (!queue->is_named_only)
+            queues_set_total(&env->queues, name, queue->total);
     }
     worker->has_limits = true;
 }

@@ -76,6 +76,8 @@ static void add_queue(struct buf *out, const struct queue_limit *queue)
     buf_add_json(out, bytes_slice(queue->name));
     if (queue->limit != UINT32_MAX)
         buf_print(out, ",\"concurrencyLimit\":%u", queue->limit);
+    if (queue->total != UINT32_MAX)
+        buf_print(out, ",\"combinedConcurrencyLimit\":%u", queue->total);
     buf_add_char(out, '}');
 }
 

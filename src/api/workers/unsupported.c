@@ -59,9 +59,8 @@ static void add_limit(struct unsupported *all, const char *kind, struct slice na
         buf_print(&all->limits, " (%s)", member);
 }
 
-/* Limits of a queue other than its concurrencyLimit. */
-static const char *const queue_limits[] = { "combinedConcurrencyLimit", "concurrency",
-                                            "gates" };
+/* Limits of a queue that only tasks have. */
+static const char *const queue_limits[] = { "concurrency", "gates" };
 enum { QUEUE_LIMITS = sizeof(queue_limits) / sizeof(queue_limits[0]) };
 
 void unsupported_note_task(struct unsupported *all, const json_t *task)
@@ -170,7 +169,8 @@ struct bytes *unsupported_refusal(const struct unsupported *all)
         return NULL;
     buf_add_text(&text, "concurrency limits are not supported and would be exceeded: ");
     buf_add(&text, buf_slice(&all->limits));
-    buf_add_text(&text, "; remove them, or limit a queue with concurrencyLimit");
+    buf_add_text(&text, "; remove them, or limit a queue with concurrencyLimit or "
+                        "combinedConcurrencyLimit");
     struct bytes *refusal = buf_to_bytes(&text);
     buf_finish(&text);
     return refusal;

@@ -141,16 +141,19 @@ void dev_sessions_disconnect(struct environment *env, enum session_line line)
 
 /* ---- tasks have changed ---- */
 
-/* If several sessions declare a queue, the limit of the newest version counts. */
+/* If several sessions declare a queue, the limits of the newest version count. */
 static void apply_limits(const struct dev_sessions *sessions)
 {
+    struct queues *queues = &sessions->env->queues;
     list_each (link, &sessions->all) {
         const struct worker *worker = session_at(link)->current;
-        for (size_t i = 0; i < worker->queue_count; i++)
-            if (!worker->queues[i].is_named_only)
-                queues_change_limit(&sessions->env->queues,
-                                    bytes_slice(worker->queues[i].name),
-                                    worker->queues[i].limit);
+        for (size_t i = 0; i < worker->queue_count; i++) {
+            const struct queue_limit *queue = &worker->queues[i];
+            if (queue->is_named_only)
+                continue;
+            queues_change_limit(queues, bytes_slice(queue->name), queue->limit);
+            queues_set_total(queues, bytes_slice(queue->name), queue->total);
+        }
     }
 }
 

@@ -72,6 +72,8 @@ static bool look_at_limits(const struct tracked *run, const struct queue_standin
                   has_key && standing->limit ? WAITING_CONCURRENCY_KEY
                                              : WAITING_QUEUE_LIMIT,
                   standing->limit, standing->running);
+    else if (standing->total_running >= standing->total)
+        set_limit(waiting, WAITING_QUEUE_TOTAL, standing->total, standing->total_running);
     else if (queues->running >= queues->limit)
         set_limit(waiting, WAITING_ENVIRONMENT_LIMIT, queues->limit, queues->running);
     return waiting->has_limit;

@@ -6,11 +6,11 @@
  *                 no worker for it is connected                   ─► no_worker
  *                 its queue is paused                             ─► queue_paused
  *                 all slots of the queue, of its key are taken    ─► queue_limit, …_key
+ *                 all slots of its keys together are              ─► queue_total
  *                 all slots of the environment are                ─► environment_limit
  *                 none of that, in dev: no worker dequeues it     ─► no_worker
  *                 elsewhere: workers lack CPU or memory for it    ─► room
- *   its waits have ended, but no slot is free for it to continue  ─► queue_limit, …_key,
- *                                                                    environment_limit
+ *   its waits have ended, but no slot is free for it to continue  ─► one of these limits
  *
  * Derived from memory on each call. */
 #pragma once
@@ -27,6 +27,7 @@ enum waiting_reason {
     WAITING_QUEUE_PAUSED,
     WAITING_QUEUE_LIMIT,
     WAITING_CONCURRENCY_KEY,
+    WAITING_QUEUE_TOTAL,
     WAITING_ENVIRONMENT_LIMIT,
     WAITING_ROOM,
     WAITING_DELAY,

@@ -20,6 +20,7 @@ const char *waiting_name(enum waiting_reason reason)
         [WAITING_QUEUE_PAUSED] = "queue_paused",
         [WAITING_QUEUE_LIMIT] = "queue_limit",
         [WAITING_CONCURRENCY_KEY] = "concurrency_key",
+        [WAITING_QUEUE_TOTAL] = "queue_total",
         [WAITING_ENVIRONMENT_LIMIT] = "environment_limit",
         [WAITING_ROOM] = "room",
         [WAITING_DELAY] = "delay",
@@ -92,14 +93,14 @@ static void explain_deployment(struct slice external, const struct waiting *wait
 static void explain_queue(const struct tracked *run, struct buf *out)
 {
     const struct slice queue = bytes_slice(run->run.queue);
-    buf_print(
-        out,
-        run->env->is_dev
-            ? "No version declares the queue %.*s, which its trigger names; declare it "
-              "in the code that trigger dev executes, or cancel the run"
-            : "No version declares the queue %.*s, which its trigger names; register or "
-              "promote one that declares it, or cancel the run",
-        SLICE_ARG(queue));
+    buf_print(out,
+              run->env->is_dev
+                  ? "The run was triggered for the queue %.*s, which no version declares; "
+                    "declare "
+                    "it in the code that trigger dev executes, or cancel the run"
+                  : "The run was triggered for the queue %.*s, which no version declares; "
+                    "register or promote one that declares it, or cancel the run",
+              SLICE_ARG(queue));
 }
 
 static void explain_version(const struct tracked *run, const struct waiting *waiting,
@@ -112,7 +113,7 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
     if (waiting->verdict == VERSION_UNDECIDED)
         explain_nobody(waiting, out);
     else if (waiting->verdict == VERSION_IS_THERE)
-        buf_add_text(out, "A version exists now; it starts when its turn comes");
+        buf_add_text(out, "A version exists now; the run starts when its turn comes");
     else if (waiting->verdict == VERSION_LACKS_QUEUE)
         explain_queue(run, out);
     else if (external.ptr && !version.ptr)
@@ -159,18 +160,23 @@ static void explain_limit(const struct tracked *run, const struct waiting *waiti
     const char *starts = has_begun ? "continues" : "starts";
     if (waiting->reason == WAITING_ENVIRONMENT_LIMIT)
         buf_print(out,
-                  "The environment has reached its concurrency limit, %u; it %s when one "
-                  "ends, or after a restart with a higher %s",
+                  "The environment has reached its concurrency limit, %u; the run %s when "
+                  "another one ends, or after a restart with a higher %s",
                   waiting->limit, starts,
                   run->env->is_dev ? "dev-concurrency or env-concurrency"
                                    : "env-concurrency");
+    else if (waiting->reason == WAITING_QUEUE_TOTAL)
+        buf_print(out,
+                  "The queue %.*s allows %u in total (combinedConcurrencyLimit), and %u "
+                  "execute; the run %s when one ends or waits",
+                  SLICE_ARG(queue), waiting->limit, waiting->running, starts);
     else if (!waiting->limit)
         buf_print(out, "The limit of the queue %.*s is 0; set a higher one",
                   SLICE_ARG(queue));
     else
         buf_print(out,
-                  "The queue %.*s executes as many runs%s as its limit allows, %u; it %s "
-                  "when one ends or waits, or when you raise the limit",
+                  "The queue %.*s executes as many runs%s as its limit allows, %u; the run "
+                  "%s when one ends or waits, or when you raise the limit",
                   SLICE_ARG(queue),
                   waiting->reason == WAITING_CONCURRENCY_KEY ? " of its concurrencyKey"
                                                              : "",
@@ -236,6 +242,7 @@ void waiting_explain(const struct tracked *run, const struct waiting *waiting,
         break;
     case WAITING_QUEUE_LIMIT:
     case WAITING_CONCURRENCY_KEY:
+    case WAITING_QUEUE_TOTAL:
     case WAITING_ENVIRONMENT_LIMIT: explain_limit(run, waiting, out); break;
     case WAITING_ROOM: explain_room(run, out); break;
     case WAITING_DELAY:

@@ -57,7 +57,8 @@ enum {
 
 struct queue_limit {
     struct bytes *name;
-    uint32_t limit;     /* UINT32_MAX: none of its own */
+    uint32_t limit;     /* for each concurrencyKey; UINT32_MAX: none of its own */
+    uint32_t total;     /* for all of them together; UINT32_MAX: none */
     bool is_named_only; /* declared by a task without a limit: an existing limit stays */
 };
 

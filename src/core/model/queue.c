@@ -63,7 +63,8 @@ struct queue {
     struct list busy;    // lane::busy; lanes with something running
     struct ranked place; /* in queues::names */
     uint32_t running, waiting;
-    uint32_t base; /* the limit as registered */
+    uint32_t base;  /* the limit of a lane as registered */
+    uint32_t total; /* the limit of all lanes together */
     struct queue_settings settings;
     /* How many worker versions declare it; the queue stays while above 0. */
     uint32_t registered;
@@ -193,7 +194,7 @@ static struct queue *queue_named(struct queues *queues, struct slice name)
     if (queue)
         return queue;
     queue = mem_new_flex(struct queue, name.len);
-    queue->base = UINT32_MAX;
+    queue->base = queue->total = UINT32_MAX;
     queue->name_len = name.len;
     memcpy(queue->name, name.ptr, name.len);
     table_init(&queue->lanes, lane_key);
@@ -310,7 +311,8 @@ static uint32_t limit_of(const struct queue *queue)
 
 static bool is_open_for(const struct queue *queue, uint32_t audience)
 {
-    return limit_of(queue) > 0 && (!queue->settings.paused || audience == AUDIENCE_RESUMED);
+    return limit_of(queue) > 0 && queue->running < queue->total &&
+           (!queue->settings.paused || audience == AUDIENCE_RESUMED);
 }
 
 static void refresh_queue(struct queues *queues, struct queue *queue)
@@ -514,7 +516,7 @@ bool queues_has_slot(const struct queues *queues, struct slice queue, struct sli
     const struct lane *lane = q ? table_find(&q->lanes, present(key)) : NULL;
     if (queues->running >= queues->limit)
         return false;
-    return !q || (lane ? lane->running : 0) < limit_of(q);
+    return !q || (q->running < q->total && (lane ? lane->running : 0) < limit_of(q));
 }
 
 struct queue_item *queues_next(const struct queues *queues, uint32_t audience)
@@ -569,6 +571,8 @@ struct queue_standing queues_standing(const struct queues *queues,
         .paused = queue->settings.paused && item->audience != AUDIENCE_RESUMED,
         .limit = limit_of(queue),
         .running = item->lane->running,
+        .total = queue->total,
+        .total_running = queue->running,
         .ahead = count_before(queues, &item->share->items, 1, item, most),
     };
 }
@@ -595,13 +599,22 @@ void queues_change_limit(struct queues *queues, struct slice queue, uint32_t lim
     refresh_busy(queues, q);
 }
 
+void queues_set_total(struct queues *queues, struct slice queue, uint32_t total)
+{
+    struct queue *q = table_find(&queues->by_name, present(queue));
+    if (!q || !q->registered)
+        return;
+    q->total = total;
+    refresh_queue(queues, q);
+}
+
 void queues_forget_limit(struct queues *queues, struct slice queue)
 {
     struct queue *q = table_find(&queues->by_name, present(queue));
     assert(q && q->registered);
     if (--q->registered)
         return;
-    q->base = UINT32_MAX;
+    q->base = q->total = UINT32_MAX;
     refresh_busy(queues, q);
     free_queue_if_unused(queues, q);
 }
@@ -621,12 +634,15 @@ struct queue_figures queues_figures(const struct queues *queues, struct slice qu
 {
     const struct queue *q = table_find(&queues->by_name, present(queue));
     if (!q)
-        return (struct queue_figures){ .limit = UINT32_MAX, .base = UINT32_MAX };
+        return (struct queue_figures){ .limit = UINT32_MAX,
+                                       .base = UINT32_MAX,
+                                       .total = UINT32_MAX };
     return (struct queue_figures){
         .running = q->running,
         .waiting = q->waiting,
         .limit = limit_of(q),
         .base = q->base,
+        .total = q->total,
         .settings = q->settings,
         .known = true,
         .registered = q->registered > 0,

@@ -2,7 +2,8 @@
  *
  * An environment has queues, and a queue has one lane for each concurrencyKey. A lane is a
  * heap of items ordered by position, then by id. A run is offered when its environment, its
- * queue (not paused) and its lane have a free slot.
+ * queue (not paused) and its lane have a free slot. A queue may limit each of its lanes,
+ * and all of them together.
  *
  * Queues that can offer a run take turns, and so do the lanes of a queue: neither a long
  * queue nor a high priority makes others wait for more than a round. Within a round, the
@@ -90,6 +91,7 @@ struct queue_figures {
     uint32_t running, waiting;
     uint32_t limit; /* the effective one; UINT32_MAX: none of its own */
     uint32_t base;  /* the limit without an override */
+    uint32_t total; /* of all lanes together; UINT32_MAX: none */
     struct queue_settings settings;
     bool known;      /* registered, configured, or in use now */
     bool registered; /* by a worker version that still exists */
@@ -141,7 +143,8 @@ const struct queue_item *queues_oldest_of(const struct queues *queues, struct sl
 /* Obstacles between a waiting item and a slot, apart from the limit of the environment. */
 struct queue_standing {
     bool paused;
-    uint32_t limit, running; /* slots of its lane; UINT32_MAX: no limit of its own */
+    uint32_t limit, running;       /* slots of its lane; UINT32_MAX: no limit of its own */
+    uint32_t total, total_running; /* the same for all lanes of its queue */
     uint32_t ahead; /* items before it in its lane, for the same audience; at most `most` */
 };
 struct queue_standing queues_standing(const struct queues *queues,
@@ -155,6 +158,10 @@ void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
 /* Makes another registered version's limit the effective one. Does nothing if the queue is
  * not registered. */
 void queues_change_limit(struct queues *queues, struct slice queue, uint32_t limit);
+
+/* Sets how many slots all lanes have together; UINT32_MAX: as many as the environment. Does
+ * nothing if the queue is not registered. */
+void queues_set_total(struct queues *queues, struct slice queue, uint32_t total);
 
 /* A worker version has registered the queue without a limit: its limit does not change. */
 void queues_register(struct queues *queues, struct slice queue);

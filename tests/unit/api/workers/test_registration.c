@@ -200,7 +200,7 @@ static void limits_that_were_stored_by_other_rules_are_read(void **state)
     assert_int_equal(registration_restore(slice_of(document), &back, &why), OK);
     assert_int_equal(back.worker->tasks[0].machine, -1);
     assert_int_equal(back.worker->tasks[0].max_attempts, 2);
-    assert_int_equal(back.worker->queues[0].limit, 100000);
+    assert_int_equal(back.worker->queues[0].limit, 2); /* the last one counts */
     assert_int_equal(back.worker->queues[1].limit, 2);
     registration_finish(&back);
 }
@@ -215,7 +215,27 @@ static void queue_may_be_declared_again_with_its_limit_or_without_one(void **sta
                   "{\"name\":\"q\",\"concurrencyLimit\":100000},{\"name\":\"q\"},"
                   "{\"name\":\"r\",\"concurrencyLimit\":0}]}}");
     assert_int_equal(all.worker->queue_count, 5);
-    assert_int_equal(all.worker->queues[2].limit, 100000);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(all.worker->queues[i].limit, 100000);
+    registration_finish(&all);
+}
+
+static void each_declaration_of_a_queue_has_the_limits_of_all(void **state)
+{
+    (void)state;
+    struct registration all = read_body(
+        "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":["
+        "{\"id\":\"a\",\"queue\":{\"name\":\"q\"}},"
+        "{\"id\":\"b\",\"queue\":{\"name\":\"q\",\"combinedConcurrencyLimit\":3}},"
+        "{\"id\":\"c\",\"queue\":{\"combinedConcurrencyLimit\":0}}],"
+        "\"queues\":[{\"name\":\"q\",\"concurrencyLimit\":2}]}}");
+    for (int i = 0; i < 4; i++) {
+        const struct queue_limit *queue = &all.worker->queues[i];
+        bool is_own = slice_is(bytes_slice(queue->name), "task/c");
+        assert_int_equal(queue->limit, is_own ? UINT32_MAX : 2);
+        assert_int_equal(queue->total, is_own ? 0 : 3);
+        assert_false(queue->is_named_only);
+    }
     registration_finish(&all);
 }
 
@@ -412,7 +432,7 @@ static void error_names_the_place_in_the_body(void **state)
           "metadata.queues[0].concurrencyLimit: must be a whole number from 0 to 100000" },
         { QUEUES("{\"name\":\"q\",\"concurrencyLimit\":5},{\"name\":\"q\","
                  "\"concurrencyLimit\":1}"),
-          "metadata.queues: the queue \"q\" is declared with the limits 1 and 5; give it "
+          "metadata.queues: the queue \"q\" is declared with the limits 5 and 1; give it "
           "one "
           "concurrencyLimit" },
         { TASK(",\"queue\":{\"name\":\"q\",\"concurrencyLimit\":1}},{\"id\":\"b\","
@@ -420,6 +440,13 @@ static void error_names_the_place_in_the_body(void **state)
           "metadata.queues: the queue \"q\" is declared with the limits 1 and 9; give it "
           "one "
           "concurrencyLimit" },
+        { QUEUES("{\"name\":\"q\",\"combinedConcurrencyLimit\":1.5}"),
+          "metadata.queues[0].combinedConcurrencyLimit: must be a whole number from 0 to "
+          "100000" },
+        { QUEUES("{\"name\":\"q\",\"combinedConcurrencyLimit\":5},{\"name\":\"q\","
+                 "\"combinedConcurrencyLimit\":1}"),
+          "metadata.queues: the queue \"q\" is declared with the limits 5 and 1; give it "
+          "one combinedConcurrencyLimit" },
         { TASK(",\"machine\":\"large-1x\""),
           "metadata.tasks[0].machine: must be an object" },
         { TASK(",\"machine\":{\"preset\":\"large-1X\"}"),
@@ -600,6 +627,7 @@ int main(void)
         cmocka_unit_test(invalid_stored_ttl_is_ignored),
         cmocka_unit_test(limits_that_were_stored_by_other_rules_are_read),
         cmocka_unit_test(queue_may_be_declared_again_with_its_limit_or_without_one),
+        cmocka_unit_test(each_declaration_of_a_queue_has_the_limits_of_all),
         cmocka_unit_test(max_duration_below_a_second_stays_a_limit),
         cmocka_unit_test(damaged_document_is_rejected),
         cmocka_unit_test(queues_have_the_limits_of_the_newest_version),

@@ -76,7 +76,7 @@ static void first_reason_for_waiting_is_named(void **state)
     configure(world, false, -1);
     world_pass(world, 1000);
     struct waiting waiting =
-        assert_waits(world, got.id, "environment_limit", "limit, 1; it starts");
+        assert_waits(world, got.id, "environment_limit", "limit, 1; the run starts");
     assert_limit(waiting, 1, 1);
     assert_true(waiting.since == since && !waiting.until);
     assert_int_equal(succeed(world, other.id, "1"), OK);
@@ -107,8 +107,8 @@ static void full_concurrency_key_and_full_queue_are_distinguished(void **state)
         assert_string_not_equal(dequeue(world), "");
     assert_limit(assert_waits(world, keyed[2].id, "concurrency_key", "concurrencyKey"), 2,
                  2);
-    assert_limit(assert_waits(world, plain[2].id, "queue_limit", "allows, 2; it starts"), 2,
-                 2);
+    assert_limit(
+        assert_waits(world, plain[2].id, "queue_limit", "allows, 2; the run starts"), 2, 2);
     assert_limit(assert_waits(world, plain[2].id, "queue_limit", "task/hello"), 2, 2);
     assert_int_equal(start(world, plain[0].id), OK);
     assert_int_equal(succeed(world, plain[0].id, "1"), OK);
@@ -212,13 +212,14 @@ static void run_whose_wait_has_ended_names_the_limit_that_holds_it(void **state)
     struct triggered next = trigger(world, (struct wish){ 0 });
     execute(world, next.id);
     world_pass(world, 1000);
-    assert_limit(assert_waits(world, parent.id, "queue_limit", "allows, 1; it continues"),
-                 1, 1);
+    assert_limit(
+        assert_waits(world, parent.id, "queue_limit", "allows, 1; the run continues"), 1,
+        1);
     assert_false(waiting_is_unserved(world->env));
     configure(world, false, -1);
     world->env->queues.limit = 1;
-    assert_limit(assert_waits(world, parent.id, "environment_limit", "1; it continues"), 1,
-                 1);
+    assert_limit(
+        assert_waits(world, parent.id, "environment_limit", "1; the run continues"), 1, 1);
     world_destroy(world);
 }
 

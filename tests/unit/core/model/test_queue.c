@@ -32,6 +32,12 @@ static const char *next_id(struct queues *queues)
     return item ? job_of(item)->id : "none";
 }
 
+static const char *resumed_id(const struct queues *queues)
+{
+    struct queue_item *item = queues_next(queues, AUDIENCE_RESUMED);
+    return item ? job_of(item)->id : "none";
+}
+
 static void wait_in(struct queues *queues, struct job *job, const char *queue, int64_t at)
 {
     queues_wait(queues, &job->item, slice_of(queue), (struct slice){ 0 }, at);
@@ -122,6 +128,37 @@ static void each_concurrency_key_has_the_whole_limit(void **state)
     queues_finish(&queues);
 }
 
+static void a_total_holds_for_all_concurrency_keys_together(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" }, b = { .id = "b" }, c = { .id = "c" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    queues_set_total(&queues, SLICE("q"), 1); /* no version has registered it */
+    assert_int_equal(queues_figures(&queues, SLICE("q")).total, UINT32_MAX);
+    queues_set_limit(&queues, SLICE("q"), 5);
+    queues_set_total(&queues, SLICE("q"), 1);
+    queues_wait(&queues, &a.item, SLICE("q"), SLICE("ann"), 1);
+    queues_wait(&queues, &b.item, SLICE("q"), SLICE("bob"), 2);
+    queues_wait_again(&queues, &c.item, SLICE("q"), SLICE("bob"), 3);
+    queues_run(&queues, &a.item, SLICE("q"), SLICE("ann"));
+    assert_string_equal(next_id(&queues), "none");
+    assert_string_equal(resumed_id(&queues), "none");
+    assert_false(queues_has_slot(&queues, SLICE("q"), SLICE("bob")));
+    struct queue_standing standing = queues_standing(&queues, &b.item, 10);
+    assert_int_equal(standing.total, 1);
+    assert_int_equal(standing.total_running, 1);
+    assert_int_equal(standing.running, 0);
+    queues_leave(&queues, &a.item);
+    assert_string_equal(next_id(&queues), "b");
+    assert_string_equal(resumed_id(&queues), "c");
+    queues_leave(&queues, &b.item);
+    queues_leave(&queues, &c.item);
+    queues_forget_limit(&queues, SLICE("q"));
+    assert_int_equal(queues_figures(&queues, SLICE("q")).total, UINT32_MAX);
+    queues_finish(&queues);
+}
+
 static void the_environment_limit_holds_for_all_queues_together(void **state)
 {
     (void)state;
@@ -159,12 +196,6 @@ static void a_paused_queue_keeps_what_waits_and_what_runs(void **state)
     queues_leave(&queues, &a.item);
     queues_leave(&queues, &b.item);
     queues_finish(&queues);
-}
-
-static const char *resumed_id(const struct queues *queues)
-{
-    struct queue_item *item = queues_next(queues, AUDIENCE_RESUMED);
-    return item ? job_of(item)->id : "none";
 }
 
 static void resumed_item_needs_a_slot_but_no_open_queue(void **state)
@@ -314,7 +345,7 @@ struct turn {
 struct model {
     struct queues queues;
     struct job jobs[JOBS];
-    uint32_t limit, limits[QUEUES], overrides[QUEUES];
+    uint32_t limit, limits[QUEUES], totals[QUEUES], overrides[QUEUES];
     struct turn lanes[QUEUES][KEYS], queue_turns[QUEUES];
     uint64_t lane_rounds[QUEUES], queue_round; /* rounds of those served last */
     bool paused[QUEUES], overridden[QUEUES];
@@ -365,8 +396,9 @@ static void settle(struct model *model)
                    model->lane_rounds[q]);
             any |= model->lanes[q][k].ready;
         }
-        update(&model->queue_turns[q], any && !model->paused[q] && limit_of(model, q) > 0,
-               model->queue_round);
+        bool is_open = !model->paused[q] && limit_of(model, q) > 0 &&
+                       count(model, (int)q, -1, true) < model->totals[q];
+        update(&model->queue_turns[q], any && is_open, model->queue_round);
     }
 }
 
@@ -488,13 +520,16 @@ static void change_settings(struct model *model)
         override(model, queue);
     } else if (model->set_up[queue] && draw(model, 3) == 0) {
         if (!--model->set_up[queue])
-            model->limits[queue] = UINT32_MAX;
+            model->limits[queue] = model->totals[queue] = UINT32_MAX;
         queues_forget_limit(&model->queues, slice_of(queue_names[queue]));
     } else if (draw(model, 2)) {
         model->set_up[queue]++;
         model->limits[queue] = draw(model, 3) ? draw(model, 4) : UINT32_MAX;
+        model->totals[queue] = draw(model, 2) ? draw(model, 6) : UINT32_MAX;
         queues_set_limit(&model->queues, slice_of(queue_names[queue]),
                          model->limits[queue]);
+        queues_set_total(&model->queues, slice_of(queue_names[queue]),
+                         model->totals[queue]);
     } else {
         model->paused[queue] = draw(model, 2);
         set_paused(&model->queues, queue_names[queue], model->paused[queue]);
@@ -538,6 +573,7 @@ static void compare(struct model *model)
         assert_int_equal(figures.waiting, count(model, i, -1, false));
         assert_int_equal(figures.limit, limit_of(model, i));
         assert_int_equal(figures.base, model->limits[i]);
+        assert_int_equal(figures.total, model->totals[i]);
         assert_int_equal(figures.settings.paused, model->paused[i]);
         assert_int_equal(figures.known, model->set_up[i] || model->paused[i] ||
                                             model->overridden[i] || figures.running ||
@@ -563,7 +599,7 @@ static void random_steps_agree_with_the_model(void **state)
     model = (struct model){ .limit = 10, .random = choose_seed() };
     queues_init(&model.queues, model.limit, job_id);
     for (int i = 0; i < QUEUES; i++)
-        model.limits[i] = UINT32_MAX;
+        model.limits[i] = model.totals[i] = UINT32_MAX;
     for (int i = 0; i < JOBS; i++)
         snprintf(model.jobs[i].id, sizeof(model.jobs[i].id), "run_%02d", i);
 
@@ -620,6 +656,7 @@ int main(void)
         cmocka_unit_test(the_oldest_is_next_and_ties_go_by_id),
         cmocka_unit_test(a_full_queue_lets_younger_runs_of_others_pass),
         cmocka_unit_test(each_concurrency_key_has_the_whole_limit),
+        cmocka_unit_test(a_total_holds_for_all_concurrency_keys_together),
         cmocka_unit_test(the_environment_limit_holds_for_all_queues_together),
         cmocka_unit_test(a_paused_queue_keeps_what_waits_and_what_runs),
         cmocka_unit_test(resumed_item_needs_a_slot_but_no_open_queue),
