@@ -45,12 +45,12 @@ function changed(data, change) {
 test("check reports nothing for sound data, with a running gateway and without one, and changes nothing", async (t) => {
   const { gateway, data } = await begin(t);
   const beside = await check(data);
-  assert.deepEqual([beside.code, beside.stdout, beside.stderr], [0, `nothing was found in ${data}\n`, ""]);
+  assert.deepEqual([beside.code, beside.stdout, beside.stderr], [0, `no damage was found in ${data}\n`, ""]);
   assert.equal((await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 })).status, 200);
   await gateway.kill();
   const left = fs.readdirSync(data).filter((name) => /^runcast\.db(-wal)?$|^encryption/.test(name)).map((name) => [name, hashOf(path.join(data, name))]);
   const alone = await check(data);
-  assert.deepEqual([alone.code, alone.stdout], [0, `nothing was found in ${data}\n`], alone.all);
+  assert.deepEqual([alone.code, alone.stdout], [0, `no damage was found in ${data}\n`], alone.all);
   assert.deepEqual(left.map(([name]) => [name, hashOf(path.join(data, name))]), left);
   await gateway.restart();
   await gateway.stop();

@@ -40,6 +40,8 @@ struct envvar_write {
     struct buf skipped; /* the same for those that an import leaves out */
     /* the error message; NULL: call->why has it, or there is no error */
     const char *refused;
+    struct slice wrong_name; /* the first variable that cannot be set; absent: none */
+    const char *wrong;       /* why */
     struct document_write write;
     struct account *reading; /* the account whose variables are read again */
     struct store_scan scan;
@@ -102,11 +104,23 @@ static const char *why_not(const struct wish *wish)
     return NULL;
 }
 
+/* Adds a variable that cannot be set to a list. SDKs show the error alone, so that names
+ * the first. */
+static void note_wrong(struct envvar_write *op, struct buf *list, const struct wish *wish,
+                       const char *reason)
+{
+    blame(list, wish->name, reason, "");
+    if (op->wrong)
+        return;
+    op->wrong_name = wish->name;
+    op->wrong = reason;
+}
+
 static bool may_be_set(struct envvar_write *op, const struct wish *wish)
 {
     const char *reason = why_not(wish);
     if (reason)
-        blame(&op->errors, wish->name, reason, "");
+        note_wrong(op, &op->errors, wish, reason);
     return !reason;
 }
 
@@ -117,7 +131,7 @@ static void leave_out(struct envvar_write *op, struct wish *wishes, size_t *coun
     for (size_t i = 0; i < *count; i++) {
         const char *reason = why_never(&wishes[i]);
         if (reason)
-            blame(&op->skipped, wishes[i].name, reason, "");
+            note_wrong(op, &op->skipped, &wishes[i], reason);
         else
             wishes[kept++] = wishes[i];
     }
@@ -354,9 +368,13 @@ static void reply_set(struct envvar_write *op)
 
 static void reply_refused(struct envvar_write *op)
 {
-    struct buf out = { 0 };
+    struct buf out = { 0 }, error = { 0 };
+    buf_add_text(&error, op->refused);
+    if (op->wrong)
+        buf_print(&error, " %.*s: %s", SLICE_ARG(text_clip(op->wrong_name)), op->wrong);
     buf_add_text(&out, "{\"error\":");
-    buf_add_json(&out, slice_of(op->refused));
+    buf_add_json(&out, buf_slice(&error));
+    buf_finish(&error);
     add_list(&out, "variableErrors", op->errors.len ? &op->errors : &op->skipped);
     buf_add_char(&out, '}');
     api_reply_json(op->call, errors[ERR_INVALID].http_status, buf_slice(&out));

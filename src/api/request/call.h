@@ -337,7 +337,7 @@ void api_reply_refused(struct api_call *call, enum err status, const struct fail
  * retry; for another status the caller adds x-should-retry if it matters. */
 void api_reply_refusal(struct api_call *call, int status, const char *text);
 
-/* Replies 400: {"error": title, "details": [{code, path, message}]}; list: "details" or
- * "issues". */
+/* Replies 400: {"error": "title: path: message", "details": [{code, path, message}]}; list:
+ * "details" or "issues". SDKs show the error alone. */
 void api_reply_details(struct api_call *call, const char *title, const char *list,
                        const char *path, const char *message);

@@ -314,9 +314,11 @@ void api_reply_refusal(struct api_call *call, int status, const char *text)
 void api_reply_details(struct api_call *call, const char *title, const char *list,
                        const char *path, const char *message)
 {
-    struct buf body = { 0 };
+    struct buf body = { 0 }, error = { 0 };
+    buf_print(&error, "%s: %s%s%s", title, path, *path ? ": " : "", message);
     buf_add_text(&body, "{\"error\":");
-    buf_add_json(&body, slice_of(title));
+    buf_add_json(&body, buf_slice(&error));
+    buf_finish(&error);
     buf_print(&body, ",\"%s\":[{\"code\":\"custom\",\"path\":[", list);
     buf_add_json(&body, slice_of(path));
     buf_add_text(&body, "],\"message\":");

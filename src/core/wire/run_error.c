@@ -41,12 +41,14 @@ static void add_raw(const char *head, struct bytes *error, struct slice raw,
     rope_add(out, error, raw);
 }
 
-/* Returns true for codes that do not show what happened: the worker is gone, or its
- * completion was wrong. The error's message explains it then. */
+/* Returns true for codes that do not show what happened: the worker is gone, its completion
+ * was wrong, or its process ended (by which exit code or signal?). The error's message
+ * explains it then. */
 static bool needs_words(struct slice code)
 {
     return slice_is(code, "TASK_RUN_CANCELLED") || slice_is(code, "TASK_OUTPUT_ERROR") ||
            slice_is(code, "TASK_EXECUTION_FAILED") ||
+           slice_is(code, "TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE") ||
            slice_starts(code, "TASK_RUN_STALLED_");
 }
 

@@ -295,9 +295,7 @@ static void offer(struct http_conn *conn)
     if (request->complete)
         complete(conn);
     else if (!x->replied && request->length > x->body_limit)
-        http_conn_refuse(
-            conn, (struct http_fault){
-                      413, "The body is too large; send less, or in several requests" });
+        http_conn_refuse(conn, request_too_large(request));
     else if (!x->replied && request->expects_continue)
         http_reply_write_continue(request);
 }

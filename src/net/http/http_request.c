@@ -36,6 +36,14 @@ static int stop(struct request *request, int status, const char *text)
     return -1;
 }
 
+struct http_fault request_too_large(struct request *request)
+{
+    snprintf(request->too_large, sizeof(request->too_large),
+             "The body is too large: this call accepts %zu bytes at most",
+             request->x.body_limit);
+    return (struct http_fault){ 413, request->too_large };
+}
+
 static void extend(const struct request *request, struct span *span, const char *at,
                    size_t len)
 {
@@ -173,9 +181,10 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
     x->body_len += len;
     if (x->replied || request->conn->c.closed)
         return 0; /* discarded */
-    if (x->body_len > x->body_limit)
-        return stop(request, 413,
-                    "The body is too large; send less, or in several requests");
+    if (x->body_len > x->body_limit) {
+        request->fault = request_too_large(request);
+        return -1;
+    }
     len = kept_length(request, len);
     if (!len)
         return 0;

@@ -49,6 +49,7 @@ struct request {
     uint64_t length;    /* announced length of the body */
     size_t body_taken;  /* from x.body_room; given back at the end */
     size_t chunk_extra; /* bytes of chunk extensions and trailers */
+    char too_large[72]; /* text of a 413 */
     size_t window_len;  /* x.body_len when the deadline was set */
     int64_t complete_ns;
     struct list link; // server::requests
@@ -65,6 +66,9 @@ size_t request_feed_head(struct request *request, struct slice bytes);
 
 /* The same for the body; check fault and complete. Pieces are passed to the handler. */
 size_t request_feed_body(struct request *request, struct slice bytes);
+
+/* Returns the refusal of a body above the limit of the call. */
+struct http_fault request_too_large(struct request *request);
 
 /* Fills in the exchange from the head. Returns a fault if the request must be rejected. */
 struct http_fault request_judge(struct request *request);

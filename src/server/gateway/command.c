@@ -301,6 +301,7 @@ enum err gateway_restored(const struct config *config, FILE *out, struct failure
     refused = sqlite_store_renew_epoch(path, epoch, why);
     free(path);
     if (!refused)
-        fprintf(out, "the data in %s begin a new epoch, %s\n", config->data, epoch);
+        fprintf(out, "subscribers reload everything in %s (epoch %s)\n", config->data,
+                epoch);
     return refused;
 }

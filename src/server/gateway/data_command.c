@@ -156,8 +156,8 @@ enum err gateway_restore(const struct config *config, FILE *out, struct failure 
         fprintf(out, "the data in %s are those of %s as of %s: ", config->data,
                 config->said.argument, made);
         print_size(backup_manifest_bytes(&manifest), out);
-        fprintf(out, ", %zu files; they begin a new epoch, %s\n", manifest.count,
-                manifest.epoch);
+        fprintf(out, ", %zu files; subscribers reload everything (epoch %s)\n",
+                manifest.count, manifest.epoch);
     }
     backup_manifest_finish(&manifest);
     return err;
@@ -206,7 +206,7 @@ enum err gateway_db_check(const struct config *config, FILE *out, struct failure
     if (err)
         return err;
     if (!findings.count)
-        fprintf(out, "nothing was found in %s\n", config->data);
+        fprintf(out, "no damage was found in %s\n", config->data);
     else
         err = explain(why, ERR_INVALID, "%u %s in %s", findings.count,
                       findings.count == 1 ? "finding" : "findings", config->data);

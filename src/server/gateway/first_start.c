@@ -14,9 +14,9 @@ enum err first_start_prepare(struct first_start *first, struct failure *why)
 
 static void print_keys(FILE *out, const struct bootstrap *made)
 {
-    fprintf(out, "\nruncast made a project and its keys. The token is shown only now;\n"
-                 "runcast keys prints the others again, runcast keys --new-personal-token\n"
-                 "another token too.\n\n");
+    fprintf(out, "\nruncast made a project and its keys. The token is shown only now.\n"
+                 "The command `runcast keys` prints the other keys again, and\n"
+                 "`runcast keys --new-personal-token` makes another token.\n\n");
     fprintf(out, "  project      %s\n", made->project_ref);
     for (int type = 0; type < ENVIRONMENT_TYPES; type++)
         fprintf(out, "  %-12s %s\n", environment_path_slug((enum environment_type)type),
