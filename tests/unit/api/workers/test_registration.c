@@ -391,12 +391,23 @@ static void documents_sort_in_the_order_of_the_versions(void **state)
     bytes_unref(before);
 }
 
+struct wrong_body {
+    const char *body, *text;
+};
+
+static void assert_wrong(const struct wrong_body *wrong)
+{
+    struct registration all = { 0 };
+    struct failure why = { 0 };
+    assert_int_equal(registration_read(slice_of(wrong->body), &all, &why), ERR_INVALID);
+    assert_string_equal(why.text, wrong->text);
+    assert_null(all.worker);
+}
+
 static void error_names_the_place_in_the_body(void **state)
 {
     (void)state;
-    static const struct {
-        const char *body, *text;
-    } cases[] = {
+    static const struct wrong_body cases[] = {
         { "{}", "metadata: must be an object" },
         { "{\"metadata\":[]}", "metadata: must be an object" },
         { "{\"metadata\":{\"contentHash\":\"h\"}}", "metadata.tasks: must be an array" },
@@ -440,13 +451,6 @@ static void error_names_the_place_in_the_body(void **state)
           "metadata.queues: the queue \"q\" is declared with the limits 1 and 9; give it "
           "one "
           "concurrencyLimit" },
-        { QUEUES("{\"name\":\"q\",\"combinedConcurrencyLimit\":1.5}"),
-          "metadata.queues[0].combinedConcurrencyLimit: must be a whole number from 0 to "
-          "100000" },
-        { QUEUES("{\"name\":\"q\",\"combinedConcurrencyLimit\":5},{\"name\":\"q\","
-                 "\"combinedConcurrencyLimit\":1}"),
-          "metadata.queues: the queue \"q\" is declared with the limits 5 and 1; give it "
-          "one combinedConcurrencyLimit" },
         { TASK(",\"machine\":\"large-1x\""),
           "metadata.tasks[0].machine: must be an object" },
         { TASK(",\"machine\":{\"preset\":\"large-1X\"}"),
@@ -467,14 +471,24 @@ static void error_names_the_place_in_the_body(void **state)
         { TASK(",\"maxDuration\":-5"),
           "metadata.tasks[0].maxDuration: must be a number of 0 or more" },
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct registration all = { 0 };
-        struct failure why = { 0 };
-        assert_int_equal(registration_read(slice_of(cases[i].body), &all, &why),
-                         ERR_INVALID);
-        assert_string_equal(why.text, cases[i].text);
-        assert_null(all.worker);
-    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_wrong(&cases[i]);
+}
+
+static void combined_limit_is_a_whole_number_and_the_same_in_each_declaration(void **state)
+{
+    (void)state;
+    static const struct wrong_body cases[] = {
+        { QUEUES("{\"name\":\"q\",\"combinedConcurrencyLimit\":1.5}"),
+          "metadata.queues[0].combinedConcurrencyLimit: must be a whole number from 0 to "
+          "100000" },
+        { QUEUES("{\"name\":\"q\",\"combinedConcurrencyLimit\":5},{\"name\":\"q\","
+                 "\"combinedConcurrencyLimit\":1}"),
+          "metadata.queues: the queue \"q\" is declared with the limits 5 and 1; give it "
+          "one combinedConcurrencyLimit" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_wrong(&cases[i]);
 }
 
 static int forget_names(void **state)
@@ -635,6 +649,7 @@ int main(void)
         cmocka_unit_test(too_many_tasks_or_queues_are_rejected),
         cmocka_unit_test(documents_sort_in_the_order_of_the_versions),
         cmocka_unit_test(error_names_the_place_in_the_body),
+        cmocka_unit_test(combined_limit_is_a_whole_number_and_the_same_in_each_declaration),
         cmocka_unit_test(body_in_any_pieces_keeps_used_members),
         cmocka_unit_test(a_body_in_pieces_is_read_like_a_whole_one),
         cmocka_unit_test(unused_members_of_a_task_are_not_kept),
