@@ -9,7 +9,7 @@
 # linked by clang (tests/README.md). postgres, only when it is named: the integration
 # tests once more, each gateway on a PostgreSQL.
 #
-# Installs missing packages, builds into build-gcc, build-asan, build-plain and, with --all,
+# Installs missing packages, builds into build-gcc, build-asan and, with --all, build-plain,
 # build-tsan and build-clang with warnings as errors, and runs programs side by side. The last line says
 # `N passed, N failed`: unit tests, scenarios, conformance operations, rules, replayed corpora. A
 # test that crashes, hangs, is skipped or reports nothing has failed. The lines before it name the

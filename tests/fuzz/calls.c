@@ -203,14 +203,14 @@ static int run(const struct fuzz_call *call, struct slice input, size_t piece)
     return status;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_call(const struct fuzz_call *calls, const uint8_t *data, size_t size)
 {
     size_t count = 0;
-    while (fuzz_calls[count].method)
+    while (calls[count].method)
         count++;
     if (size < 2 || size > INPUT_MAX)
         return 0;
-    const struct fuzz_call *call = &fuzz_calls[data[0] % count];
+    const struct fuzz_call *call = &calls[data[0] % count];
     struct slice input = { (const char *)data + 2, size - 2 };
     int status = run(call, input, 0);
     if (data[1] && run(call, input, input.len / PIECES + data[1]) != status)

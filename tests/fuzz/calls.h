@@ -31,5 +31,5 @@ struct fuzz_call {
     const char *then;    /* a second GET with the same key; {id}: from the answer */
 };
 
-/* The calls of one fuzz target; a row of zeros ends the table. The target is in calls.c. */
-extern const struct fuzz_call fuzz_calls[];
+/* Makes the call of a table that the input names. A row of zeros ends the table. */
+int fuzz_call(const struct fuzz_call *calls, const uint8_t *data, size_t size);

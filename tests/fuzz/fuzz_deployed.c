@@ -4,7 +4,7 @@
 #define ACTIONS "/engine/v1/worker-actions"
 #define EXECUTING ACTIONS "/runs/{deployed}/snapshots/{snapshot}"
 
-const struct fuzz_call fuzz_calls[] = {
+static const struct fuzz_call calls[] = {
     { API_KEY_WORKER, "POST", ACTIONS "/connect", NULL, NULL },
     { API_KEY_WORKER, "POST", ACTIONS "/dequeue", NULL, NULL },
     { API_KEY_WORKER, "POST", ACTIONS "/heartbeat", NULL, NULL },
@@ -21,3 +21,8 @@ const struct fuzz_call fuzz_calls[] = {
     { API_KEY_WORKER, "POST", ACTIONS "/{*}", NULL, NULL },
     { 0 },
 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_call(calls, data, size);
+}

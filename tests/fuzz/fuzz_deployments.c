@@ -4,7 +4,7 @@
 #define ACTIONS "/engine/v1/worker-actions"
 #define ONE "/api/v1/deployments/{*}"
 
-const struct fuzz_call fuzz_calls[] = {
+static const struct fuzz_call calls[] = {
     { API_KEY_PROD, "POST", "/api/v1/artifacts", NULL, NULL },
     { API_KEY_PROD, "POST", "/api/v1/deployments", NULL, NULL },
     { API_KEY_PROD, "GET", "/api/v1/deployments?{*}", NULL, NULL },
@@ -23,3 +23,8 @@ const struct fuzz_call fuzz_calls[] = {
     { API_KEY_WORKER, "GET", ACTIONS "/deployments/{*}/archive", NULL, NULL },
     { 0 },
 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_call(calls, data, size);
+}

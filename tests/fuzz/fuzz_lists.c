@@ -1,7 +1,7 @@
 /* fuzz_lists - cursors and filters of lists, and names in their paths. */
 #include "tests/fuzz/calls.h"
 
-const struct fuzz_call fuzz_calls[] = {
+static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "GET", "/api/v1/runs?{*}", NULL, NULL },
     { API_KEY_PERSONAL, "GET", "/api/v1/projects/{ref}/runs?{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/api/v1/runs/{run}/trace?{*}", NULL, NULL },
@@ -16,3 +16,8 @@ const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "POST", "/{*}", NULL, NULL },
     { 0 },
 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_call(calls, data, size);
+}

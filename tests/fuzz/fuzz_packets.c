@@ -1,7 +1,7 @@
 /* fuzz_packets - packets: their names, their signed URLs, and references in runs. */
 #include "tests/fuzz/calls.h"
 
-const struct fuzz_call fuzz_calls[] = {
+static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "PUT", "/api/v2/packets/{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/api/v1/packets/{*}", NULL, NULL },
     { API_KEY_NONE, "PUT", "{upload}", "Content-Type: application/json\r\n", NULL },
@@ -16,3 +16,8 @@ const struct fuzz_call fuzz_calls[] = {
     { API_KEY_NONE, "POST", "{telemetry}/v1/logs", NULL, NULL },
     { 0 },
 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_call(calls, data, size);
+}

@@ -1,7 +1,7 @@
 /* fuzz_polls - long polls and event streams of runs: offsets, handles, columns, filters. */
 #include "tests/fuzz/calls.h"
 
-const struct fuzz_call fuzz_calls[] = {
+static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "GET", "/realtime/v1/runs/{run}?{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/realtime/v1/runs?{*}", NULL, NULL },
     { API_KEY_DEV, "GET", "/realtime/v1/batches/{batch}?{*}", NULL, NULL },
@@ -11,3 +11,8 @@ const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "GET", "/socket.io/?{*}", NULL, NULL },
     { 0 },
 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_call(calls, data, size);
+}

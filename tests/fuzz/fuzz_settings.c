@@ -1,7 +1,7 @@
 /* fuzz_settings - settings of environments: variables, queues, branches, public tokens. */
 #include "tests/fuzz/calls.h"
 
-const struct fuzz_call fuzz_calls[] = {
+static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/projects/{ref}/envvars/dev", NULL,
       "/api/v1/projects/{ref}/envvars/dev" },
     { API_KEY_DEV, "POST", "/api/v1/projects/{ref}/envvars/dev/import", NULL,
@@ -23,3 +23,8 @@ const struct fuzz_call fuzz_calls[] = {
     { API_KEY_PERSONAL, "GET", "/api/v1/projects/{*}", NULL, NULL },
     { 0 },
 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_call(calls, data, size);
+}

@@ -5,7 +5,7 @@
 
 #define TOKEN "Authorization: Bearer {public token}\r\n"
 
-const struct fuzz_call fuzz_calls[] = {
+static const struct fuzz_call calls[] = {
     { API_KEY_NONE, "GET", "{signed download}", NULL, NULL },
     { API_KEY_NONE, "PUT", "{signed upload}", "Content-Type: application/json\r\n", NULL },
     { API_KEY_NONE, "POST", "{signed callback}", NULL, NULL },
@@ -23,3 +23,8 @@ const struct fuzz_call fuzz_calls[] = {
     { API_KEY_NONE, "GET", "/{*}", TOKEN, NULL },
     { 0 },
 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_call(calls, data, size);
+}

@@ -1,7 +1,7 @@
 /* fuzz_streams - streams of runs: lines that are written, and where a reader continues. */
 #include "tests/fuzz/calls.h"
 
-const struct fuzz_call fuzz_calls[] = {
+static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "POST", "/realtime/v1/streams/{run}/self/k", NULL, NULL },
     { API_KEY_DEV, "POST", "/realtime/v1/streams/{run}/self/k/append", NULL, NULL },
     { API_KEY_DEV, "POST", "/realtime/v1/streams/{run}/input/k", NULL, NULL },
@@ -16,3 +16,8 @@ const struct fuzz_call fuzz_calls[] = {
       "X-Client-Id: c\r\nX-Resume-From-Chunk: {*}\r\n", NULL },
     { 0 },
 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_call(calls, data, size);
+}

@@ -2,7 +2,7 @@
  * batches come as an array and as lines. */
 #include "tests/fuzz/calls.h"
 
-const struct fuzz_call fuzz_calls[] = {
+static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/tasks/hello/trigger", NULL, "/api/v3/runs/{id}" },
     { API_KEY_DEV, "POST", "/api/v1/tasks/batch", NULL, "/api/v1/runs" },
     { API_KEY_DEV, "POST", "/api/v2/tasks/batch", NULL, "/api/v2/batches/{id}" },
@@ -16,3 +16,8 @@ const struct fuzz_call fuzz_calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/idempotencyKeys/k/reset", NULL, NULL },
     { 0 },
 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_call(calls, data, size);
+}

@@ -1,7 +1,7 @@
 /* fuzz_waitpoints - waitpoints: created, listed, completed by a key or by their URL. */
 #include "tests/fuzz/calls.h"
 
-const struct fuzz_call fuzz_calls[] = {
+static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/waitpoints/tokens", NULL,
       "/api/v1/waitpoints/tokens/{id}" },
     { API_KEY_DEV, "POST", "/api/v1/waitpoints/tokens/{token}/complete", NULL, NULL },
@@ -12,3 +12,8 @@ const struct fuzz_call fuzz_calls[] = {
     { API_KEY_NONE, "POST", "/api/v1/waitpoints/tokens/{token}/callback/{*}", NULL, NULL },
     { 0 },
 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_call(calls, data, size);
+}

@@ -2,7 +2,7 @@
  * completion may contain metadata. */
 #include "tests/fuzz/calls.h"
 
-const struct fuzz_call fuzz_calls[] = {
+static const struct fuzz_call calls[] = {
     { API_KEY_DEV, "POST", "/api/v1/projects/{ref}/background-workers", NULL, NULL },
     { API_KEY_DEV, "POST",
       "/engine/v1/dev/runs/{executing}/snapshots/{snapshot}/attempts/complete", NULL,
@@ -19,3 +19,8 @@ const struct fuzz_call fuzz_calls[] = {
     { API_KEY_PROD, "POST", "/api/v1/projects/{ref}/background-workers", NULL, NULL },
     { 0 },
 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_call(calls, data, size);
+}

@@ -1,10 +1,10 @@
 /* replay - runs a fuzz target over a corpus, as a normal test.
  *
- *   replay_NOUN [--judge-time] FOLDER…
+ *   replay_NOUN [--judge-time] FOLDER…        through a link of the target's name
+ *   replay NOUN [--judge-time] FOLDER…        by the program's own name
  *
- * A fuzz target that is linked with this file instead of libFuzzer gets every file below
- * the given folders, in the order of their names. When the target crashes, the last line of
- * stderr is the name of its input.
+ * The target gets every file below the given folders, in the order of their names. When it
+ * crashes, the last line of stderr is the name of its input.
  *
  * With --judge-time, an input fails if it keeps the thread for too long without checking
  * for time left, or if it costs too much in total. Both are compared with a yardstick, a
@@ -21,8 +21,7 @@
 #include <string.h>
 
 #include "tests/fuzz/judge.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/replay.h"
 
 enum {
     INPUT_MAX = 1 << 20,
@@ -34,6 +33,7 @@ enum {
 };
 
 struct replay {
+    fuzz_input_fn *run;
     bool judges_time;
     int replayed, failed;
 };
@@ -61,11 +61,11 @@ static double yardstick_ns(void)
     return (double)judge_end().whole_ns;
 }
 
-static struct cost try_once(const uint8_t *input, size_t size)
+static struct cost try_once(fuzz_input_fn *run, const uint8_t *input, size_t size)
 {
     double before_ns = yardstick_ns();
     judge_begin();
-    LLVMFuzzerTestOneInput(input, size);
+    run(input, size);
     struct judgement judgement = judge_end();
     double yard_ns = (before_ns + yardstick_ns()) / 2;
     return (struct cost){ (double)judgement.longest_ns / yard_ns,
@@ -77,11 +77,11 @@ static bool is_quick(struct cost cost)
     return cost.stretch <= STRETCH_MAX && cost.whole <= WHOLE_MAX;
 }
 
-static struct cost try_best(const uint8_t *input, size_t size)
+static struct cost try_best(fuzz_input_fn *run, const uint8_t *input, size_t size)
 {
-    struct cost best = try_once(input, size);
+    struct cost best = try_once(run, input, size);
     for (int i = 1; i < TRIES && !is_quick(best); i++) {
-        struct cost again = try_once(input, size);
+        struct cost again = try_once(run, input, size);
         if (again.stretch < best.stretch)
             best.stretch = again.stretch;
         if (again.whole < best.whole)
@@ -107,9 +107,9 @@ static void replay_file(struct replay *replay, const char *path)
     fprintf(stderr, "# %s\n", path);
     replay->replayed++;
     if (!replay->judges_time || size > JUDGED_MAX) {
-        LLVMFuzzerTestOneInput(input, size);
+        replay->run(input, size);
     } else {
-        struct cost cost = try_best(input, size);
+        struct cost cost = try_best(replay->run, input, size);
         if (!is_quick(cost)) {
             printf("not ok - %s: %.1f yardsticks of CPU without a question for time left "
                    "(%d), %.0f in all (%d)\n",
@@ -135,18 +135,44 @@ static void replay_folder(struct replay *replay, const char *folder)
         free(entries);
 }
 
+static fuzz_input_fn *find(const char *noun)
+{
+    const struct fuzz_target *target = fuzz_targets;
+    while (target->noun && strcmp(target->noun, noun) != 0)
+        target++;
+    return target->run;
+}
+
+/* Returns the target that the program's name or else the first argument names, and moves
+ * arguments to those after it; NULL if neither names one. */
+static fuzz_input_fn *choose(char ***arguments)
+{
+    const char *slash = strrchr(**arguments, '/');
+    const char *name = slash ? slash + 1 : **arguments;
+    ++*arguments;
+    if (strncmp(name, "replay_", 7) == 0)
+        return find(name + 7);
+    return **arguments ? find(*(*arguments)++) : NULL;
+}
+
 int main(int argc, char **argv)
 {
-    bool judges_time = argc > 1 && strcmp(argv[1], "--judge-time") == 0;
-    int first = judges_time ? 2 : 1;
-    bool failed = argc <= first;
-    for (int i = first; i < argc; i++) {
-        struct replay replay = { .judges_time = judges_time };
-        replay_folder(&replay, argv[i]);
+    (void)argc;
+    fuzz_input_fn *run = choose(&argv);
+    bool judges_time = run && *argv && strcmp(*argv, "--judge-time") == 0;
+    argv += judges_time;
+    if (!run || !*argv) {
+        fprintf(stderr, "usage: replay NOUN [--judge-time] FOLDER…\n");
+        return 2;
+    }
+    bool failed = false;
+    for (; *argv; argv++) {
+        struct replay replay = { .run = run, .judges_time = judges_time };
+        replay_folder(&replay, *argv);
         if (replay.replayed == 0)
-            printf("not ok - replay %s: no inputs\n", argv[i]);
+            printf("not ok - replay %s: no inputs\n", *argv);
         else if (!replay.failed)
-            printf("ok - %s %s: %d inputs\n", judges_time ? "judge" : "replay", argv[i],
+            printf("ok - %s %s: %d inputs\n", judges_time ? "judge" : "replay", *argv,
                    replay.replayed);
         failed |= replay.failed || !replay.replayed;
     }

@@ -38,6 +38,7 @@ build_tsan() {
 build_clang() {
     add_build build-clang clang all -DCMAKE_BUILD_TYPE=None
 }
+# The program compiled without libpq, liburing and the dashboard. Needs --all.
 build_plain() {
     add_build build-plain gcc runcast -DCMAKE_BUILD_TYPE=None -DPOSTGRES=OFF -DIO_URING=OFF \
         -DDASHBOARD=OFF
@@ -70,8 +71,8 @@ add_modules() { # FOLDER…, of tests
 }
 
 # The program without libpq reports that it has none when a PostgreSQL is set.
-names_what_it_lacks() {
-    RUNCAST_ENCRYPTION_KEY=$(printf '5e%.0s' {1..32}) build-plain/runcast --check-config \
+names_what_it_lacks() { # PROGRAM
+    RUNCAST_ENCRYPTION_KEY=$(printf '5e%.0s' {1..32}) "$1" --check-config \
         --database postgresql://nowhere/x 2>&1 | grep "built without PostgreSQL"
 }
 export -f names_what_it_lacks

@@ -28,10 +28,13 @@ add_script() { # ADD NAME GROUPS SECONDS NEEDS COMMAND…
 }
 
 add_builds() {
-    [ -z "$all" ] || build_clang
+    add without-postgres plain 60 build-gcc bash -c \
+        'as_test "a program without libpq names what it lacks" names_what_it_lacks build-gcc/runcast-plain'
+    [ -n "$all" ] || return 0
+    build_clang
     build_plain
-    add without-postgres plain 60 build-plain bash -c \
-        'as_test "a program without libpq names what it lacks" names_what_it_lacks'
+    add plain-without-postgres plain 60 build-plain bash -c \
+        'as_test "a build without libpq names what it lacks" names_what_it_lacks build-plain/runcast'
 }
 
 add_lint() {
