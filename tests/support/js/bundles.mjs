@@ -10,12 +10,21 @@ import { temporaryFolder } from "./gateway.mjs";
 
 const entry = (name) => `/app/node_modules/trigger.dev/entry/${name}.mjs`;
 
-/** The calls of a bundle's own index controller. */
+/** The calls of a bundle's own index controller; without fetch, for the reason in fake_controller.mjs. */
 const indexHead = `
 import fs from "node:fs";
+import http from "node:http";
 const { TRIGGER_API_URL: api, TRIGGER_SECRET_KEY: key, TRIGGER_DEPLOYMENT_ID: id, TRIGGER_PROJECT_REF: ref, TRIGGER_CONTENT_HASH: contentHash } = process.env;
 const manifest = JSON.parse(fs.readFileSync("./build.json", "utf8"));
-const call = (method, target, body) => fetch(api + target, { method, headers: { authorization: "Bearer " + key, "content-type": "application/json" }, body: body && JSON.stringify(body) });
+const call = (method, target, body) => new Promise((resolve, reject) => {
+  const answered = (response) => {
+    let text = "";
+    response.setEncoding("utf8").on("data", (part) => { text += part; }).on("error", reject)
+      .on("end", () => resolve({ status: response.statusCode, text: async () => text, json: async () => JSON.parse(text) }));
+  };
+  http.request(api + target, { method, headers: { authorization: "Bearer " + key, "content-type": "application/json" } }, answered)
+    .on("error", reject).end(body && JSON.stringify(body));
+});
 const variables = async () => (await (await call("GET", "/api/v1/projects/" + ref + "/envvars")).json()).variables;
 const writeIndex = (tasks) => fs.writeFileSync("index.json", JSON.stringify({ configPath: manifest.configPath, runtimeVersion: process.versions.node, tasks }));
 const register = async (names) => {
@@ -56,7 +65,7 @@ export function makeBundle({ index = 'await variables(); await register(["hello"
 export function makeFakeBundle(tasks, { events, index = "" } = {}) {
   const read = (name) => fs.readFileSync(new URL(name, import.meta.url), "utf8");
   return makeBundle({ index: `${index}; await variables(); await register(${JSON.stringify(tasks)});`, files: {
-    "fake_controller.mjs": read("fake_controller.mjs"), "websocket.mjs": read("websocket.mjs"),
+    ...Object.fromEntries(["fake_controller.mjs", "http.mjs", "websocket.mjs"].map((name) => [name, read(name)])),
     [entry("run-controller").slice(5)]: 'import "../../../fake_controller.mjs";', ...events && { "events.path": events },
   } });
 }

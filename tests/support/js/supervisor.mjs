@@ -42,7 +42,7 @@ export function prepareVersion(folder, id, { about = {} } = {}) {
   fs.chmodSync(path.join(folder, "versions"), 0o711);
   fs.chmodSync(target, 0o755);
   fs.chmodSync(path.join(target, "events"), 0o777);
-  for (const name of ["fake_controller.mjs", "websocket.mjs"]) {
+  for (const name of ["fake_controller.mjs", "http.mjs", "websocket.mjs"]) {
     fs.copyFileSync(path.join(here, name), path.join(target, name));
     fs.chmodSync(path.join(target, name), 0o644);
   }
