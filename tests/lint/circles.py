@@ -7,7 +7,7 @@ be is listed here, with the file at whose top it is drawn, where all of them are
 import re
 import sys
 
-from common import Rules, root
+from common import Rules, files_below, root
 from uses import FUNCTION, USED, code, exported, own
 
 BETWEEN = "no circle between folders, as the linker sees them"
@@ -69,10 +69,10 @@ def main():
     src = root() / "src"
     rules = Rules(BETWEEN, NONE, DRAWN, IS_ONE)
     inline = {}
-    for path in [*src.rglob("*.h"), *(root() / "include").rglob("*.h")]:
+    for path in [*files_below(src, ".h"), *files_below(root() / "include", ".h")]:
         for _, name, body in FUNCTION.findall(code(path)):
             inline[name] = set(USED.findall(body))
-    texts = {path: code(path) for path in src.rglob("*.c")}
+    texts = {path: code(path) for path in files_below(src, ".c")}
     for circle in circles(texts, lambda path: str(path.parent.relative_to(src)), inline):
         rules.broken(BETWEEN, " ".join(sorted(circle)))
     for folder in sorted({path.parent for path in texts}):

@@ -1,4 +1,5 @@
 """The files that the rules check, and how the rules report."""
+import os
 import pathlib
 import sys
 
@@ -11,14 +12,21 @@ def root():
     return pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else f"{__file__}/../../..").resolve()
 
 
+def files_below(folder, *suffixes, others=OTHERS):
+    """The files below a folder with one of the suffixes (any, when none is given), in order. Does
+    not enter the others: to walk through node_modules takes seconds."""
+    found = []
+    for where, folders, names in os.walk(folder):
+        folders[:] = set(folders) - others
+        found += [pathlib.Path(where, name) for name in set(names) - others]
+    return [path for path in sorted(found)
+            if (not suffixes or path.suffix in suffixes) and path.is_file()]
+
+
 def files(top, *suffixes):
     """Our own files with one of the suffixes (any, when none is given), in order."""
     for folder in OURS:
-        for path in sorted((top / folder).rglob("*")):
-            parts = path.relative_to(top).parts
-            if path.is_file() and not OTHERS.intersection(parts):
-                if not suffixes or path.suffix in suffixes:
-                    yield path
+        yield from files_below(top / folder, *suffixes)
 
 
 def lines(path):

@@ -6,7 +6,7 @@ handle its calls. A service is what all calls share: api/router/services.c makes
 import re
 import sys
 
-from common import Rules, lines, root
+from common import Rules, files_below, lines, root
 
 LEAF = "a file with a table of routes exports its area alone"
 SERVICE = "the header of a service does not mention calls"
@@ -30,7 +30,7 @@ def services(src):
 def main():
     src = root() / "src"
     rules = Rules(LEAF, SERVICE)
-    for path in sorted(src.rglob("*.c")):
+    for path in files_below(src, ".c"):
         text = path.read_text()
         if AREA.search(text):
             for name in FUNCTION.findall(text) + OBJECT.findall(text):

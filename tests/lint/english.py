@@ -12,7 +12,7 @@ reader who understands each sentence at once is. GOOD lists uses that are good E
 import re
 import sys
 
-from common import Rules, lines, root
+from common import Rules, files_below, lines, root
 from prose import SUFFIXES, prose
 
 RULE = "no folder has more phrases that a stranger reads twice than its budget"
@@ -138,10 +138,7 @@ def folder_of(name):
 def sources(top):
     yield top / "README.md"
     for folder in ("src", "include", "bench", "tests", "deploy"):
-        for path in sorted((top / folder).rglob("*")):
-            if path.suffix in SUFFIXES and not SKIPPED.intersection(path.relative_to(top).parts):
-                if path.is_file():
-                    yield path
+        yield from files_below(top / folder, *SUFFIXES, others=SKIPPED)
 
 
 def count(top):

@@ -7,7 +7,7 @@ AREAS has the permitted uses between two areas; ROOMS those between two rooms of
 import re
 import sys
 
-from common import Rules, root
+from common import Rules, files_below, root
 from uses import DECLARED, FUNCTION, USED, blank, code, exported, line_of, own
 
 EVERY = "*"  # as a row: each room; as an entry: all others
@@ -199,7 +199,7 @@ class Source:
 
 def sources(top):
     return [Source(path, top) for folder in ("src", "include")
-            for path in sorted((top / folder).rglob("*")) if path.suffix in (".c", ".h", ".def")]
+            for path in files_below(top / folder, ".c", ".h", ".def")]
 
 
 def right_rooms(one, other):
