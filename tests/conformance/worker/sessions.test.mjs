@@ -73,7 +73,7 @@ test("each of two CLIs executes the tasks that it has", async (t) => {
 
   await t.test("an edit replaces the version of the CLI whose code it is, and no other", async () => {
     const { version } = await execute("alpha");
-    one.write(edited);
+    await a.rebuild(() => one.write(edited));
     const alpha = await until(async () => {
       const run = await execute("alpha");
       return run.version !== version && run;
@@ -98,7 +98,7 @@ test("each of two CLIs executes the tasks that it has", async (t) => {
     };
     await pauseQuick("pause");
     const parents = [await begin({}, "QUEUED"), await begin({ token }, "FROZEN")];
-    one.write(again);
+    await a.rebuild(() => one.write(again));
     await until(async () => (await execute("alpha")).output === "again", { timeoutMs: 120_000 });
     await pauseQuick("resume");
     assert.equal((await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, {})).status, 200);
@@ -120,7 +120,7 @@ test("each of two CLIs executes the tasks that it has", async (t) => {
 
   // A CLI counts as gone after a minute; tasks of both go to the other one within seconds.
   await t.test("one continues when the other has gone, also with tasks that went to that one", async () => {
-    two.write(second.replaceAll('"second"', '"newest"'));
+    await b.rebuild(() => two.write(second.replaceAll('"second"', '"newest"')));
     await until(async () => (await execute("both")).output === "newest", { timeoutMs: 120_000 });
     await b.stop("SIGINT");
     assert.equal((await execute("both")).output, "again");

@@ -57,6 +57,13 @@ class Cli {
     return this;
   }
 
+  /** Changes the project's code, and waits until its new build is registered. */
+  async rebuild(change, words = "Local worker ready") {
+    const builds = () => this.said.split(words).length, before = builds();
+    change();
+    await until(() => this.end || builds() > before, { timeoutMs: 100_000, everyMs: 50, what: "the CLI has built the change" });
+  }
+
   /** Ends it as Ctrl-C does, or kills it. */
   async stop(signal = "SIGTERM") {
     if (!this.end) this.child.kill(signal);
