@@ -55,21 +55,32 @@ threaded_tests() {
     done | sort -u
 }
 
-# Runs npm ci, unless node_modules matches the lockfile.
-install_modules() { # FOLDER
+# Installs the packages of a lockfile, unless node_modules matches it: by npm ci, or as copies of
+# the packages of another folder.
+install_modules() { # FOLDER [FROM]
     local hash
     hash=$(sha256sum <"$1/package-lock.json")
     [ "$(cat "$1/node_modules/.lockfile-hash" 2>/dev/null)" != "$hash" ] || return 0
-    (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund) &&
-        echo "$hash" >"$1/node_modules/.lockfile-hash"
+    if [ -n "${2:-}" ]; then
+        python3 -B tests/support/python/copy_modules.py "$1" "$2"
+    else
+        (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund)
+    fi && echo "$hash" >"$1/node_modules/.lockfile-hash"
 }
 export -f install_modules
 
+# The folder worker has all packages of deploy and of sdk-v4.
 add_modules() { # FOLDER…, of tests
-    local folder
+    local folder from
     for folder in "$@"; do
-        [ -n "${command_of[npm-${folder##*/}]:-}" ] || add "npm-${folder##*/}" modules 300 "" \
-            bash -c 'as_test "npm ci in $0" install_modules "$0"' "tests/$folder"
+        [ -z "${command_of[npm-${folder##*/}]:-}" ] || continue
+        from=""
+        if [[ $folder =~ ^conformance/(deploy|sdk-v4)$ ]]; then
+            from=tests/conformance/worker
+            add_modules conformance/worker
+        fi
+        add "npm-${folder##*/}" modules 300 "${from:+npm-worker}" \
+            bash -c 'as_test "the packages of $0 are installed" install_modules "$0" "$1"' "tests/$folder" "$from"
     done
 }
 
