@@ -212,7 +212,7 @@ test("a gateway that is killed and restarted continues with the runs of the CLI"
   await gateway.stop();
 });
 
-test("a response that is lost with a killed gateway is given again", async (t) => {
+test("a response that is lost with a killed gateway is given again, and an expired key is retried with growing pauses", async (t) => {
   const gateway = await startGateway({ t });
   const proxy = await LossyProxy.start(gateway.port, t);
   const cli = await startCli({ t, url: proxy.url });
@@ -267,22 +267,18 @@ test("a response that is lost with a killed gateway is given again", async (t) =
     assert.deepEqual(again, lost);
     assert.deepEqual([run.status, run.attemptCount], ["COMPLETED", 2]);
   });
-  await cli.stop();
-  await gateway.stop();
-});
-
-test("a CLI whose key has expired keeps retrying with growing pauses, and causes one line of the log", async (t) => {
-  const gateway = await startGateway({ t }), proxy = await LossyProxy.start(gateway.port, t);
-  const cli = await startCli({ t, url: proxy.url });
-  assert.equal((await runProgram(["keys", "rotate", "dev", "--grace", "0", "--data", gateway.data])).code, 0);
-  const refused = () => proxy.answers.filter(({ path, status }) => path === "/engine/v1/dev/dequeue" && status === 401);
-  await until(() => refused().length >= 6, { everyMs: 50, what: "six dequeues are refused" });
-  // One request, repeated by the CLI's own rule after 0.5, 1, 2 and 4 s, and then the next one.
-  const asked = refused().map(({ key }) => key);
-  assert.deepEqual(asked.slice(0, 6), [...Array(5).fill(asked[0]), asked[5]]);
-  assert.notEqual(asked[5], asked[0]);
-  await cli.stop();
-  await gateway.stop();
-  const lines = gateway.stderr.split("\n").filter((line) => line.includes("/engine/v1/dev/dequeue") && line.includes('"event":"request"'));
-  assert.equal(lines.length, 1, lines.join("\n"));
+  await t.test("a key that has expired: the CLI keeps retrying with growing pauses, and causes one line of the log", async () => {
+    const logged = gateway.stderr.length, answered = proxy.answers.length;
+    assert.equal((await runProgram(["keys", "rotate", "dev", "--grace", "0", "--data", gateway.data])).code, 0);
+    const refused = () => proxy.answers.slice(answered).filter(({ path, status }) => path === "/engine/v1/dev/dequeue" && status === 401);
+    await until(() => refused().length >= 6, { everyMs: 50, what: "six dequeues are refused" });
+    // One request, repeated by the CLI's own rule after 0.5, 1, 2 and 4 s, and then the next one.
+    const asked = refused().map(({ key }) => key);
+    assert.deepEqual(asked.slice(0, 6), [...Array(5).fill(asked[0]), asked[5]]);
+    assert.notEqual(asked[5], asked[0]);
+    await cli.stop();
+    await gateway.stop();
+    const lines = gateway.stderr.slice(logged).split("\n").filter((line) => line.includes("/engine/v1/dev/dequeue") && line.includes('"event":"request"'));
+    assert.equal(lines.length, 1, lines.join("\n"));
+  });
 });
