@@ -8,7 +8,7 @@
 import test from 'node:test'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Cron } from 'croner'
@@ -52,7 +52,7 @@ IANAZone.prototype.offset = function (instant) {
   return offsets.get(key)
 }
 
-// Every zone meets every expression. In full (tests/run.sh --all) they meet twice as often.
+// Every zone meets every expression. In full (tests/run.sh --all) they meet at twice as many dates.
 const inFull = Boolean(process.env.TESTS_IN_FULL)
 const hour = 3600000, day = 24 * hour
 const from = Date.parse('2026-01-01T00:00:00Z'), to = Date.parse('2031-01-01T00:00:00Z')
@@ -216,9 +216,10 @@ const moving = [...zones, 'Australia/Lord_Howe', 'Africa/Casablanca', 'Africa/Ca
   'America/Asuncion', 'Antarctica/Troll', 'Pacific/Chatham', 'Asia/Gaza']
 
 for (const zone of moving.slice(1))
-  test(`around each change of the clock in ${zone}, 20 expressions run as the README says`, async () => {
+  test(`around changes of the clock in ${zone}, 20 expressions run as the README says`, async () => {
     const half = 1800, around = 32 * 2 // half hours before and after a change
     const changes = (await changesOf(zone)).map(({ at }) => at / 1000).filter((t) => t - 40 * 3600 > from / 1000)
+      .slice(0, inFull ? undefined : 4) // of two years
     const steps = changes.flatMap((t) => Array.from({ length: 2 * around }, (_, i) => t + (i - around) * half))
     const answered = await ask(steps.map((t) => `offset|${zone}|${t}`))
     const offsets = new Map(steps.map((t, i) => [t, Number(answered[i])]))
@@ -255,10 +256,18 @@ function zoneNames(folder = '') {
 }
 
 test('every zone of the system has the offsets that zdump shows, 1900 to 2060', async () => {
-  const names = zoneNames(), changes = []
+  const names = zoneNames(), changes = [], twins = new Map()
   assert.ok(names.length > 400)
-  for (let i = 0; i < names.length; i += 50)
-    changes.push(...readDump(await run('zdump', ['-v', '-c', '1900,2060', ...names.slice(i, i + 50)])))
+  for (const name of names) {
+    const bytes = readFileSync(join('/usr/share/zoneinfo', name), 'latin1')
+    twins.set(bytes, [...twins.get(bytes) ?? [], name])
+  }
+  const alone = [...twins.values()] // zdump reads each file once, whatever names it has
+  for (let i = 0; i < alone.length; i += 50) {
+    const dumped = readDump(await run('zdump', ['-v', '-c', '1900,2060', ...alone.slice(i, i + 50).map(([name]) => name)]))
+    const byName = new Map(alone.slice(i, i + 50).map((all) => [all[0], all]))
+    changes.push(...dumped.flatMap((change) => byName.get(change.zone).map((zone) => ({ ...change, zone }))))
+  }
   const answers = await ask(changes.map((c) => `offset|${c.zone}|${c.seconds}`))
   assert.ok(changes.length > 50000)
   changes.forEach((c, i) => assert.equal(answers[i], c.offset, `${c.zone} at ${c.seconds}`))
