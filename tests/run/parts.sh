@@ -172,6 +172,7 @@ add_conformance() {
             "$conformance/browser/dashboard.test.mjs"
     fi
     add_script add browser realtime 400 "$modules" "${tap[@]}" "$conformance/browser/browser.test.mjs"
+    add browser-values dashboard 60 "" "${tap[@]}" "$conformance/browser/page_values.test.mjs"
     add_script add browser-prefix browser 200 "$modules" "${tap[@]}" "$conformance/browser/prefix.test.mjs"
     add_script add browser-client client 200 "$modules" "${tap[@]}" "$conformance/browser/client.test.mjs"
 

@@ -9,8 +9,6 @@ import { after, before, describe, test } from "node:test";
 import { deploy, runCli, startWorld } from "../../support/js/dashboard_world.mjs";
 import { freePort, keys, startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
 import { runProgram } from "../../support/js/program.mjs";
-import { framesOf, headlineOf } from "../../../src/web/dashboard/lib/errors.js";
-import { lastMinute, rowsOf } from "../../../src/web/dashboard/lib/samples.js";
 import { startBrowser } from "./tab.mjs";
 
 const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -368,10 +366,10 @@ describe("a run", () => {
   });
 
   test("with ten thousand logs draws only those near the screen, and finds the last one", async (t) => {
-    const id = await world.trigger("send-email", { to: "many@example.com" }, { delay: "1h" }), page = await open(t, at("queues"));
+    const id = await world.trigger("send-email", { to: "many@example.com" }, { delay: "1h" }), page = await open(t, at("queues"), { permissions: ["clipboard-read", "clipboard-write"] });
     await page.route(`**/api/v1/runs/${id}/trace`, async (route) => {
       const answer = await (await route.fetch()).json(), root = answer.trace.rootSpan, began = Date.parse(root.data.startTime);
-      root.children = Array.from({ length: 10_000 }, (_, n) => ({ id: `log${n}`, parentId: root.id, runId: id, children: [], data: { message: `line ${n} ${"x".repeat(n % 7 ? 20 : 400)}`, startTime: new Date(began + n).toISOString(), duration: 0, level: n % 100 ? "INFO" : "WARN", properties: { n }, events: [] } }));
+      root.children = Array.from({ length: 10_000 }, (_, n) => ({ id: `log${n}`, parentId: root.id, runId: id, children: [], data: { message: `line ${n} ${"x".repeat(n % 7 ? 20 : 400)}`, startTime: new Date(began + Math.floor(n / 20)).toISOString(), duration: 0, level: n % 100 ? "INFO" : "WARN", properties: { n }, events: [] } }));
       await route.fulfill({ json: answer });
     });
     await page.goto(gateway.url + at(`runs/${id}`, { logs: 1 }));
@@ -382,6 +380,14 @@ describe("a run", () => {
     await until(async () => { await box.evaluate((element) => element.scrollTo(0, 0)); return (await logs.getByText("line 0 ").count()) === 1; }, { everyMs: 100, what: "the first line" });
     assert.equal(await page.getByRole("button", { name: "Follow" }).getAttribute("aria-pressed"), "false");
     assert.ok(await page.locator(".log-row").count() <= 600);
+    const numbers = (texts) => texts.map((text) => /line (\d+) /.exec(text)[1]), firstTen = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]; // twenty lines have the same millisecond
+    assert.deepEqual(numbers((await page.locator(".log-row .text").allTextContents()).slice(0, 10)), firstTen);
+    await logs.getByRole("button", { name: "Copy", exact: true }).click();
+    assert.deepEqual(numbers((await page.evaluate(() => navigator.clipboard.readText())).split("\n").slice(0, 10)), firstTen);
+    const [file] = await Promise.all([page.waitForEvent("download"), logs.getByRole("button", { name: "Download" }).click()]);
+    const saved = path.join(temporaryFolder(), "saved.log");
+    await file.saveAs(saved);
+    assert.deepEqual(numbers(fs.readFileSync(saved, "utf8").split("\n").slice(0, 10)), firstTen);
     await page.getByLabel("Search logs").fill("line 5123 ");
     await until(async () => (await page.locator(".log-row").count()) === 1, { what: "the line that was searched for" });
     await gateway.post(`/api/v2/runs/${id}/cancel`, {});
@@ -716,40 +722,5 @@ describe("the server of the page", () => {
     await tab.page.goto(`${gateway.url}/`);
     await tab.page.getByRole("heading", { name: "Sign in to runcast" }).waitFor();
     assert.deepEqual([...hosts].filter(Boolean), [`127.0.0.1:${gateway.port}`]);
-  });
-});
-
-describe("figures of the overview", () => {
-  const to = Date.parse("2026-11-29T00:20:00Z"), sample = (secondsAgo, more) => ({ at: new Date(to - secondsAgo * 1000).toISOString(), triggers: 0, ends: { byStatus: {} }, queued: 0, oldestQueuedMs: null, deliveryMs: null, ...more });
-  const answer = (samples, more) => ({ samples, intervalMs: 10_000, from: new Date(to - 900_000).toISOString(), to: new Date(to).toISOString(), now: { queued: 0, oldestQueuedMs: null }, before: null, ...more });
-
-  test("a queue in which nothing moves is drawn as it is, and its oldest run grows older", () => {
-    const { rows } = rowsOf(answer([], { now: { queued: 82_589, oldestQueuedMs: 3_600_000 } }), 900);
-    assert.deepEqual([rows.length, new Set(rows.map(({ queued }) => queued)).size, rows[0].queued], [90, 1, 82_589]);
-    assert.deepEqual([rows.at(-1).oldest, rows.at(-2).oldest], [3_600_000, 3_590_000]);
-    const moved = rowsOf(answer([sample(600, { queued: 7, oldestQueuedMs: 5000 })], { before: { queued: 3, oldestQueuedMs: 0 } }), 900).rows;
-    assert.deepEqual([moved[0].queued, moved[29].queued, moved[30].queued, moved.at(-1).queued, moved.at(-1).oldest], [3, 3, 7, 7, 5000 + 590_000]);
-  });
-
-  test("rows end with the last complete step, expired runs are not canceled ones, and the last minute is whole", () => {
-    const ends = { byStatus: { EXPIRED: 3, CANCELED: 1, COMPLETED: 2, CRASHED: 1 } }, all = answer([sample(70, { triggers: 9 }), sample(30, { triggers: 4, ends })]);
-    const { rows, stepMs } = rowsOf(all, 3600), sum = (name) => rows.reduce((total, row) => total + row[name], 0);
-    assert.equal(stepMs, 20_000);
-    assert.ok(rows.at(-1).at * 1000 + stepMs <= to);
-    assert.deepEqual(["expired", "canceled", "good", "bad", "triggers"].map(sum), [3, 1, 2, 1, 13]);
-    assert.equal(lastMinute(all, stepMs).triggers, 4);
-  });
-});
-
-describe("errors of runs", () => {
-  test("internal codes are told in words, and other errors by their own", () => {
-    assert.deepEqual(headlineOf({ message: "trigger.dev internal error (MAX_DURATION_EXCEEDED)" }, "60 s"), { code: "MAX_DURATION_EXCEEDED", text: "It ran longer than its maxDuration of 60 s" });
-    assert.equal(headlineOf({ message: "trigger.dev internal error (TASK_RUN_STALLED_EXECUTING)" }).text, "Its worker stopped responding");
-    assert.deepEqual(headlineOf({ name: "TypeError", message: "x (CONSTANT_OF_MINE) is not a function" }), { text: "TypeError: x (CONSTANT_OF_MINE) is not a function" });
-  });
-
-  test("frames of packages are folded together, apart from the user's", () => {
-    const stack = "Error: no\n    at pay (file:///a/src/pay.ts:3:1)\n    at x (file:///a/node_modules/y/z.js:1:1)\n    at node:internal/process:5:1\n    at run (file:///a/src/run.ts:9:2)";
-    assert.deepEqual(framesOf(stack).map(({ isForeign, lines }) => [isForeign, lines.length]), [[false, 1], [true, 2], [false, 1]]);
   });
 });

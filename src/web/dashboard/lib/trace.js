@@ -1,28 +1,11 @@
-// trace.js - spans and logs of a run and its descendants, as one list of lines.
+// trace.js - loads the spans and logs of a run and its descendants as one tree.
 //
 // The gateway has a tree for each run. The tree of a child is inserted below the span that triggered it
 // (found by the child's id or batch), otherwise below its parent's root.
 import { session } from "./session.js";
+import { everySpan, shape } from "./spans.js";
 
 const tracedRuns = 60, tracedDepth = 4, pageSize = 50, longTrace = 2000;
-
-const ms = (time) => new Date(time).getTime();
-
-/** Spans of the tree, each with its run, times in ms, and children in the order of their start. */
-function shape(span, run) {
-  const { data } = span, start = ms(data.startTime), properties = data.properties ?? {};
-  return {
-    id: span.id, run, message: data.message, level: data.level, start, durationMs: data.duration / 1e6,
-    isError: data.isError, isPartial: data.isPartial, isCancelled: data.isCancelled, properties, events: data.events ?? [],
-    runRef: properties.runId, batchRef: properties.batchId,
-    children: (span.children ?? []).map((child) => shape(child, run)).sort((a, b) => a.start - b.start),
-  };
-}
-
-function* all(span) {
-  yield span;
-  for (const child of span.children) yield* all(child);
-}
 
 /** Loads the tree of a run with those of its children. Returns { root, isCut, isLong }; isCut: some runs are left out. */
 export async function loadTrace(place, run) {
@@ -37,7 +20,7 @@ export async function loadTrace(place, run) {
     Object.assign(root, { isRun: true, dropped: trace.dropped, removed: trace.removed, mayBeIncomplete: trace.mayBeIncomplete });
     if (taken.length < children.data.length || children.pagination?.next) isCut = true;
     const below = await Promise.all(taken.map((child) => load(child, depth + 1)));
-    const spans = [...all(root)];
+    const spans = [...everySpan(root)];
     lines += spans.length;
     for (const child of below) {
       const parent = spans.find((span) => span !== root && span.runRef === child.run.id && !span.message.startsWith("streams.")) ?? spans.find((span) => span.batchRef && span.batchRef === child.run.batchId) ?? root;
@@ -48,83 +31,4 @@ export async function loadTrace(place, run) {
   }
   const root = await load(run, 0);
   return { root, isCut, isLong: lines > longTrace };
-}
-
-/** Returns true if the worker has begun a span and not ended it; spans without a duration are such ones, too. */
-export const isUnended = (span) => span.isPartial || (!span.isRun && span.level === "TRACE" && !span.durationMs && Boolean(span.run.finishedAt) && !span.isError && span.run.status !== "COMPLETED");
-
-/** When a span ends: one that its worker has not ended ends with its run, or now. */
-export function endOf(span, now) {
-  if (span.isRun && !span.run.finishedAt) return now;
-  if (!isUnended(span)) return span.start + span.durationMs;
-  return span.run.finishedAt ? Math.max(ms(span.run.finishedAt), span.start) : now;
-}
-
-/** When a run entered its queue, if it was in it before its span begins. */
-function queuedOf({ isRun, run, start }) {
-  const at = isRun && ms(run.queuedAt ?? run.createdAt);
-  return at && at < start ? at : undefined;
-}
-
-/** The visible lines, { span, depth, isOpen, queued, end, hasChildren }, and the time range of all of them. */
-export function linesOf(root, closed, now) {
-  const lines = [];
-  let from = root.start, to = root.start;
-  const visit = (span, depth) => {
-    const isOpen = !closed.has(span.id), end = endOf(span, now), queued = queuedOf(span);
-    from = Math.min(from, queued ?? span.start);
-    to = Math.max(to, end);
-    lines.push({ span, depth, isOpen, queued, end, hasChildren: span.children.length > 0 });
-    if (isOpen) for (const child of span.children) visit(child, depth + 1);
-  };
-  visit(root, 0);
-  return { lines, from, to: Math.max(to, from + 1) };
-}
-
-/** Ticks of a time axis of this length: round times, five or six of them. */
-export function ticksOf(total) {
-  const second = 1000, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
-  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 30].map((n) => n * second), ...[1, 2, 5, 10, 15, 30].map((n) => n * minute), ...[1, 2, 3, 6, 12].map((n) => n * hour)];
-  const step = steps.find((one) => total / one <= 6) ?? Math.ceil(total / 6 / day) * day;
-  return Array.from({ length: Math.floor(total / step) + 1 }, (_, at) => at * step).filter((at) => at < total * .97);
-}
-
-/** A round time: 0, 200 ms, 5 s, 1 min 30 s, 2 h. */
-export function roundText(time) {
-  if (!time) return "0";
-  if (time < 1000) return `${time} ms`;
-  const parts = [[86_400_000, "d"], [3_600_000, "h"], [60_000, "min"], [1000, "s"]], texts = [];
-  let left = time;
-  for (const [unit, name] of parts) {
-    const count = Math.floor(left / unit);
-    left -= count * unit;
-    if (count) texts.push(`${count} ${name}`);
-  }
-  return texts.join(" ");
-}
-
-const ownOf = (properties) => Object.fromEntries(Object.entries(properties).filter(([name]) => !name.startsWith("$")));
-
-/** The logs of all runs of a trace, oldest first, and the errors of attempts: { key, at, level, message, data, run }. */
-export function logsOf(root) {
-  const logs = [];
-  for (const span of everySpan(root)) {
-    if (span.level !== "TRACE") logs.push({ key: `${span.run.id}/${span.id}`, at: span.start, level: span.level, message: span.message, data: ownOf(span.properties), run: span.run });
-    if (!span.properties["$span.attempt"]) continue;
-    span.events.forEach(({ name, time, properties = {} }, index) => {
-      if (name !== "exception") return;
-      const { type, message, stacktrace } = properties.exception ?? {};
-      logs.push({ key: `${span.run.id}/${span.id}/${index}`, at: ms(time ?? span.start), level: "ERROR", message: `${type ?? "Error"}: ${message ?? ""}`, data: stacktrace ? { stack: stacktrace } : {}, run: span.run });
-    });
-  }
-  return logs.sort((a, b) => a.at - b.at);
-}
-
-/** Every span, also of descendants; without recursion, as there may be tens of thousands. */
-function* everySpan(root) {
-  const left = [root];
-  for (let span; (span = left.pop());) {
-    yield span;
-    for (const child of span.children) left.push(child);
-  }
 }

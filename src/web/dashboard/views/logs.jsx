@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 
 import { addressOf } from "../lib/place.js";
 import { clockTime, wholeTime } from "../lib/time.js";
-import { logsOf } from "../lib/trace.js";
+import { logsOf } from "../lib/spans.js";
 import { Button, Menu, MenuItem } from "../ui/basic.jsx";
 import { Json } from "../ui/json.jsx";
 import { attempt } from "../ui/toast.jsx";

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { addressOf } from "../lib/place.js";
 import { failedStatuses, toneOf } from "../lib/status.js";
 import { clockTime, duration, useNow } from "../lib/time.js";
-import { isUnended, linesOf, roundText, ticksOf } from "../lib/trace.js";
+import { isUnended, linesOf, roundText, ticksOf } from "../lib/spans.js";
 import { Button, Facts, Status, Time } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { Json } from "../ui/json.jsx";

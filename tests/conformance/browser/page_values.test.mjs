@@ -1,0 +1,60 @@
+// Values that the dashboard computes from the gateway's responses, without a browser or a gateway.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { framesOf, headlineOf } from "../../../src/web/dashboard/lib/errors.js";
+import { lastMinute, rowsOf } from "../../../src/web/dashboard/lib/samples.js";
+import { logsOf, shape } from "../../../src/web/dashboard/lib/spans.js";
+
+const began = Date.parse("2026-11-29T00:00:00Z"), time = (ms) => new Date(began + ms).toISOString();
+
+/** A span, or a log if it has a level, as the gateway's trace has it. */
+const span = (message, ms, { children = [], durationMs = 0, level = "TRACE", ...more } = {}) => ({
+  id: message, children, data: { message, startTime: time(ms), duration: durationMs * 1e6, level, isError: false, isPartial: false, isCancelled: false, properties: {}, events: [], ...more },
+});
+
+/** The tree of a run that has started at 0, as the page has it. */
+const treeOf = (children, run = {}) => Object.assign(shape(span("task", 0, { children }), { id: "run_1", status: "COMPLETED", createdAt: time(0), finishedAt: time(10_000), ...run }), { isRun: true });
+
+describe("logs of a trace", () => {
+  test("lines of one millisecond keep the order of the task", () => {
+    const line = (n) => span(`${n}`, n < 4 ? 5 : 6, { level: "INFO" });
+    const root = treeOf([span("Attempt 1", 1, { durationMs: 20, children: [1, 2, 3, 4, 5, 6, 7].map(line) }), span("after", 6, { level: "WARN" })]);
+    assert.deepEqual(logsOf(root).map(({ message }) => message), ["1", "2", "3", "4", "5", "6", "7", "after"]);
+  });
+});
+
+describe("figures of the overview", () => {
+  const to = Date.parse("2026-11-29T00:20:00Z"), sample = (secondsAgo, more) => ({ at: new Date(to - secondsAgo * 1000).toISOString(), triggers: 0, ends: { byStatus: {} }, queued: 0, oldestQueuedMs: null, deliveryMs: null, ...more });
+  const answer = (samples, more) => ({ samples, intervalMs: 10_000, from: new Date(to - 900_000).toISOString(), to: new Date(to).toISOString(), now: { queued: 0, oldestQueuedMs: null }, before: null, ...more });
+
+  test("a queue in which nothing moves is drawn as it is, and its oldest run grows older", () => {
+    const { rows } = rowsOf(answer([], { now: { queued: 82_589, oldestQueuedMs: 3_600_000 } }), 900);
+    assert.deepEqual([rows.length, new Set(rows.map(({ queued }) => queued)).size, rows[0].queued], [90, 1, 82_589]);
+    assert.deepEqual([rows.at(-1).oldest, rows.at(-2).oldest], [3_600_000, 3_590_000]);
+    const moved = rowsOf(answer([sample(600, { queued: 7, oldestQueuedMs: 5000 })], { before: { queued: 3, oldestQueuedMs: 0 } }), 900).rows;
+    assert.deepEqual([moved[0].queued, moved[29].queued, moved[30].queued, moved.at(-1).queued, moved.at(-1).oldest], [3, 3, 7, 7, 5000 + 590_000]);
+  });
+
+  test("rows end with the last complete step, expired runs are not canceled ones, and the last minute is whole", () => {
+    const ends = { byStatus: { EXPIRED: 3, CANCELED: 1, COMPLETED: 2, CRASHED: 1 } }, all = answer([sample(70, { triggers: 9 }), sample(30, { triggers: 4, ends })]);
+    const { rows, stepMs } = rowsOf(all, 3600), sum = (name) => rows.reduce((total, row) => total + row[name], 0);
+    assert.equal(stepMs, 20_000);
+    assert.ok(rows.at(-1).at * 1000 + stepMs <= to);
+    assert.deepEqual(["expired", "canceled", "good", "bad", "triggers"].map(sum), [3, 1, 2, 1, 13]);
+    assert.equal(lastMinute(all, stepMs).triggers, 4);
+  });
+});
+
+describe("errors of runs", () => {
+  test("internal codes are told in words, and other errors by their own", () => {
+    assert.deepEqual(headlineOf({ message: "trigger.dev internal error (MAX_DURATION_EXCEEDED)" }, "60 s"), { code: "MAX_DURATION_EXCEEDED", text: "It ran longer than its maxDuration of 60 s" });
+    assert.equal(headlineOf({ message: "trigger.dev internal error (TASK_RUN_STALLED_EXECUTING)" }).text, "Its worker stopped responding");
+    assert.deepEqual(headlineOf({ name: "TypeError", message: "x (CONSTANT_OF_MINE) is not a function" }), { text: "TypeError: x (CONSTANT_OF_MINE) is not a function" });
+  });
+
+  test("frames of packages are folded together, apart from the user's", () => {
+    const stack = "Error: no\n    at pay (file:///a/src/pay.ts:3:1)\n    at x (file:///a/node_modules/y/z.js:1:1)\n    at node:internal/process:5:1\n    at run (file:///a/src/run.ts:9:2)";
+    assert.deepEqual(framesOf(stack).map(({ isForeign, lines }) => [isForeign, lines.length]), [[false, 1], [true, 2], [false, 1]]);
+  });
+});
