@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 
 import { framesOf, headlineOf } from "../../../src/web/dashboard/lib/errors.js";
 import { lastMinute, rowsOf } from "../../../src/web/dashboard/lib/samples.js";
-import { logsOf, shape } from "../../../src/web/dashboard/lib/spans.js";
+import { logsOf, lossesOf, shape } from "../../../src/web/dashboard/lib/spans.js";
 
 const began = Date.parse("2026-11-29T00:00:00Z"), time = (ms) => new Date(began + ms).toISOString();
 
@@ -21,6 +21,15 @@ describe("logs of a trace", () => {
     const line = (n) => span(`${n}`, n < 4 ? 5 : 6, { level: "INFO" });
     const root = treeOf([span("Attempt 1", 1, { durationMs: 20, children: [1, 2, 3, 4, 5, 6, 7].map(line) }), span("after", 6, { level: "WARN" })]);
     assert.deepEqual(logsOf(root).map(({ message }) => message), ["1", "2", "3", "4", "5", "6", "7", "after"]);
+  });
+});
+
+describe("what is missing in a trace", () => {
+  test("a count of dropped lines is a minimum, and the limit has the name of its setting", () => {
+    const [text] = lossesOf({ limit: 202, memory: 0 }, 10_000);
+    assert.match(text, /^At least 202 spans and logs were dropped: the run has 10,000 and has reached its limit \(run-log-rows or run-log-bytes\)\./);
+    assert.match(lossesOf({ share: 1 }, 5)[0], /^At least 1 span or log was dropped: .*log-share/);
+    assert.deepEqual(lossesOf(undefined, 5), []);
   });
 });
 

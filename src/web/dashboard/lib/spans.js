@@ -93,3 +93,17 @@ export function logsOf(root) {
   }
   return logs.sort((a, b) => a.at - b.at);
 }
+
+/** Why spans and logs of a run were dropped; `kept` is how many the run still has. */
+const losses = {
+  limit: (kept) => `the run has ${kept.toLocaleString("en")} and has reached its limit (run-log-rows or run-log-bytes). The SDK drops more itself if its queue is full (TRIGGER_OTEL_LOG_MAX_QUEUE_SIZE)`,
+  memory: () => "the project sent more at once than could be stored",
+  quota: () => "the project has reached its storage quota (storage-quota)",
+  share: () => "unfinished runs already hold all the spans and logs that their environment (log-share) or project (project-log-share) may keep",
+};
+
+/** Sentences about what was dropped. A count is a minimum: the gateway counts only what the SDK has sent. */
+export function lossesOf(dropped = {}, kept) {
+  return Object.keys(losses).filter((why) => dropped[why] > 0)
+    .map((why) => `At least ${dropped[why].toLocaleString("en")} ${dropped[why] === 1 ? "span or log was" : "spans and logs were"} dropped: ${losses[why](kept)}.`);
+}

@@ -17,11 +17,11 @@ export async function loadTrace(place, run) {
       depth < tracedDepth ? session.ask(place, "GET", `/api/v1/runs/${one.id}/children?page[size]=${pageSize}`) : { data: [] },
     ]);
     const root = shape(trace.rootSpan, one), taken = children.data.slice(0, Math.max(left, 0));
-    Object.assign(root, { isRun: true, dropped: trace.dropped, removed: trace.removed, mayBeIncomplete: trace.mayBeIncomplete });
-    if (taken.length < children.data.length || children.pagination?.next) isCut = true;
-    const below = await Promise.all(taken.map((child) => load(child, depth + 1)));
     const spans = [...everySpan(root)];
     lines += spans.length;
+    Object.assign(root, { isRun: true, kept: spans.length - 1, dropped: trace.dropped, removed: trace.removed, mayBeIncomplete: trace.mayBeIncomplete });
+    if (taken.length < children.data.length || children.pagination?.next) isCut = true;
+    const below = await Promise.all(taken.map((child) => load(child, depth + 1)));
     for (const child of below) {
       const parent = spans.find((span) => span !== root && span.runRef === child.run.id && !span.message.startsWith("streams.")) ?? spans.find((span) => span.batchRef && span.batchRef === child.run.batchId) ?? root;
       parent.children.push(child);

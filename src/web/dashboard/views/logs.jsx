@@ -97,7 +97,7 @@ export function Logs({ place, trace, isLive, tabs }) {
   return (
     <section class="panel logs" aria-label="Logs">
       <header>{tabs}<span class="dim" role="status">{lines.length === logs.length ? `${logs.length.toLocaleString("en")} ${logs.length === 1 ? "line" : "lines"}` : `${lines.length.toLocaleString("en")} of ${logs.length.toLocaleString("en")} lines`}</span></header>
-      <Missing dropped={trace.root.dropped} removed={trace.root.removed} mayBeIncomplete={trace.root.mayBeIncomplete} />
+      <Missing root={trace.root} />
       <div class="log-tools">
         <input type="search" aria-label="Search logs" placeholder="Search logs" value={text} onInput={(event) => setText(event.currentTarget.value)} />
         <Menu text={hidden.length ? `${Object.keys(levels).length - hidden.length} levels` : "All levels"} label="Levels">{() => Object.entries(levels).map(([level, [label]]) => <MenuItem key={level} checked={!hidden.includes(level)} onClick={() => turn(level)}>{label} <span class="dim">{count(level).toLocaleString("en")}</span></MenuItem>)}</Menu>

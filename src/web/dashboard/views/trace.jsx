@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { addressOf } from "../lib/place.js";
 import { failedStatuses, toneOf } from "../lib/status.js";
 import { clockTime, duration, useNow } from "../lib/time.js";
-import { isUnended, linesOf, roundText, ticksOf } from "../lib/spans.js";
+import { isUnended, linesOf, lossesOf, roundText, ticksOf } from "../lib/spans.js";
 import { Button, Facts, Status, Time } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { Json } from "../ui/json.jsx";
@@ -36,16 +36,11 @@ function Detail({ span, place }) {
   );
 }
 
-const lossReasons = {
-  limit: "the run has reached its limit", memory: "the project sent more at once than could be stored", quota: "the project has reached its storage quota",
-  share: "unfinished runs already hold all the spans and logs that their environment or project may keep",
-};
-
 /** Lines that are missing in the trace, and why. */
-export function Missing({ dropped = {}, removed, mayBeIncomplete }) {
+export function Missing({ root: { dropped, kept, removed, mayBeIncomplete } }) {
   return (
     <>
-      {Object.entries(lossReasons).filter(([why]) => dropped[why] > 0).map(([why, text]) => <p key={why} class="error pad" role="status">{dropped[why].toLocaleString("en")} spans and logs were dropped: {text}.</p>)}
+      {lossesOf(dropped, kept).map((text) => <p key={text} class="error pad" role="status">{text}</p>)}
       {removed && <p class="error pad" role="status">{removed.count.toLocaleString("en")} spans and logs were removed at <Time at={removed.at} /> to make room for newer runs.</p>}
       {mayBeIncomplete && <p class="error pad" role="status">The worker stopped responding. Its last logs may be missing.</p>}
     </>
@@ -71,7 +66,7 @@ export function Trace({ place, trace, isLive, tabs }) {
   return (
     <section class="panel trace" aria-label="Timeline">
       <header>{tabs}<span class="dim">{duration(total)}</span></header>
-      <Missing dropped={trace.root.dropped} removed={trace.root.removed} mayBeIncomplete={trace.root.mayBeIncomplete} />
+      <Missing root={trace.root} />
       <div class="trace-axis" aria-hidden="true"><span /><div>{ticksOf(total).map((at) => <i key={at} style={{ left: `${at / total * 100}%` }}>{roundText(at)}</i>)}</div></div>
       <ol class="trace-lines">
         {lines.slice(0, shown).map(({ span, depth, isOpen, queued, end, hasChildren }) => {
