@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 
 import { framesOf, headlineOf } from "../../../src/web/dashboard/lib/errors.js";
 import { lastMinute, rowsOf } from "../../../src/web/dashboard/lib/samples.js";
-import { logsOf, lossesOf, shape } from "../../../src/web/dashboard/lib/spans.js";
+import { logsOf, lossesOf, roundText, shape, ticksOf } from "../../../src/web/dashboard/lib/spans.js";
 
 const began = Date.parse("2026-11-29T00:00:00Z"), time = (ms) => new Date(began + ms).toISOString();
 
@@ -21,6 +21,25 @@ describe("logs of a trace", () => {
     const line = (n) => span(`${n}`, n < 4 ? 5 : 6, { level: "INFO" });
     const root = treeOf([span("Attempt 1", 1, { durationMs: 20, children: [1, 2, 3, 4, 5, 6, 7].map(line) }), span("after", 6, { level: "WARN" })]);
     assert.deepEqual(logsOf(root).map(({ message }) => message), ["1", "2", "3", "4", "5", "6", "7", "after"]);
+  });
+});
+
+describe("the time axis", () => {
+  const labels = (total, width) => ticksOf(total, width).map(roundText);
+
+  test("ticks of half a second are told apart", () => {
+    assert.deepEqual(labels(2100, 600), ["0", "500 ms", "1 s", "1.5 s", "2 s"]);
+    assert.deepEqual(labels(950, 600), ["0", "200 ms", "400 ms", "600 ms", "800 ms"]);
+  });
+
+  test("labels have the space that they need at every width and length", () => {
+    assert.deepEqual(labels(150_000, 600), ["0", "30 s", "1 min", "1 min 30 s", "2 min"]);
+    assert.deepEqual(labels(150_000, 250), ["0", "1 min", "2 min"]);
+    for (let total = 1; total < 1e10; total *= 1.7)
+      for (let width = 60; width < 1000; width += 30) {
+        const ticks = ticksOf(total, width), apart = ticks[1] / total * width;
+        assert.ok(ticks.length > 0 && ticks.length <= 7 && !(apart < 6 * Math.max(...ticks.map((at) => roundText(at).length))), `${total} ms on ${width} px: ${ticks}`);
+      }
   });
 });
 

@@ -55,19 +55,23 @@ export function linesOf(root, closed, now) {
   return { lines, from, to: Math.max(to, from + 1) };
 }
 
-/** Ticks of a time axis of this length: round times, five or six of them. */
-export function ticksOf(total) {
-  const second = 1000, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
-  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 30].map((n) => n * second), ...[1, 2, 5, 10, 15, 30].map((n) => n * minute), ...[1, 2, 3, 6, 12].map((n) => n * hour)];
-  const step = steps.find((one) => total / one <= 6) ?? Math.ceil(total / 6 / day) * day;
-  return Array.from({ length: Math.floor(total / step) + 1 }, (_, at) => at * step).filter((at) => at < total * .97);
+const second = 1000, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
+const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 30].map((n) => n * second), ...[1, 2, 5, 10, 15, 30].map((n) => n * minute), ...[1, 2, 3, 6, 12].map((n) => n * hour)];
+const maxTicks = 6, letterPx = 6.5, gapPx = 12; // of the axis in style.css: a letter of a label, and the space around a label
+
+/** Ticks of a time axis of this length: round times, as many as their labels have space for, and at most six. */
+export function ticksOf(total, widthPx = Infinity) {
+  const ticks = (step) => Array.from({ length: Math.floor(total / step) + 1 }, (_, at) => at * step).filter((at) => at < total * .97);
+  const fits = (step) => total / step <= maxTicks && ticks(step).every((at) => roundText(at).length * letterPx + gapPx <= step / total * widthPx);
+  return ticks(steps.find(fits) ?? Math.ceil(total / Math.max(Math.min(maxTicks, Math.floor(widthPx / 70)), 1) / day) * day);
 }
 
-/** A round time: 0, 200 ms, 5 s, 1 min 30 s, 2 h. */
+/** A round time: 0, 200 ms, 1.5 s, 1 min 30 s, 2 h. */
 export function roundText(time) {
   if (!time) return "0";
-  if (time < 1000) return `${time} ms`;
-  const parts = [[86_400_000, "d"], [3_600_000, "h"], [60_000, "min"], [1000, "s"]], texts = [];
+  if (time < second) return `${time} ms`;
+  if (time < minute) return `${time / second} s`;
+  const parts = [[day, "d"], [hour, "h"], [minute, "min"], [second, "s"]], texts = [];
   let left = time;
   for (const [unit, name] of parts) {
     const count = Math.floor(left / unit);

@@ -1,5 +1,5 @@
 // trace.jsx - spans and logs as a tree along a time axis.
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { addressOf } from "../lib/place.js";
 import { failedStatuses, toneOf } from "../lib/status.js";
@@ -59,6 +59,18 @@ function Bar({ span, queued, end, from, total }) {
   );
 }
 
+/** Round times above the bars, no more than fit. */
+function Axis({ total }) {
+  const box = useRef(), [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const measure = () => setWidth(box.current.clientWidth), observer = new ResizeObserver(measure);
+    measure();
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  return <div class="trace-axis" aria-hidden="true"><span /><div ref={box}>{ticksOf(total, width).map((at) => <i key={at} style={{ left: `${at / total * 100}%` }}>{roundText(at)}</i>)}</div></div>;
+}
+
 export function Trace({ place, trace, isLive, tabs }) {
   const [closed, setClosed] = useState(() => new Set()), [chosen, setChosen] = useState(), [shown, setShown] = useState(shownLines);
   const now = useNow(isLive), { lines, from, to } = linesOf(trace.root, closed, now), total = to - from;
@@ -67,7 +79,7 @@ export function Trace({ place, trace, isLive, tabs }) {
     <section class="panel trace" aria-label="Timeline">
       <header>{tabs}<span class="dim">{duration(total)}</span></header>
       <Missing root={trace.root} />
-      <div class="trace-axis" aria-hidden="true"><span /><div>{ticksOf(total).map((at) => <i key={at} style={{ left: `${at / total * 100}%` }}>{roundText(at)}</i>)}</div></div>
+      <Axis total={total} />
       <ol class="trace-lines">
         {lines.slice(0, shown).map(({ span, depth, isOpen, queued, end, hasChildren }) => {
           const key = `${span.run.id}/${span.id}`;
