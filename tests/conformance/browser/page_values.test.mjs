@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 
 import { framesOf, headlineOf } from "../../../src/web/dashboard/lib/errors.js";
 import { lastMinute, rowsOf } from "../../../src/web/dashboard/lib/samples.js";
-import { logsOf, lossesOf, roundText, shape, ticksOf } from "../../../src/web/dashboard/lib/spans.js";
+import { endLostAttempts, isUnended, linesOf, logsOf, lossesOf, roundText, shape, ticksOf } from "../../../src/web/dashboard/lib/spans.js";
 
 const began = Date.parse("2026-11-29T00:00:00Z"), time = (ms) => new Date(began + ms).toISOString();
 
@@ -21,6 +21,32 @@ describe("logs of a trace", () => {
     const line = (n) => span(`${n}`, n < 4 ? 5 : 6, { level: "INFO" });
     const root = treeOf([span("Attempt 1", 1, { durationMs: 20, children: [1, 2, 3, 4, 5, 6, 7].map(line) }), span("after", 6, { level: "WARN" })]);
     assert.deepEqual(logsOf(root).map(({ message }) => message), ["1", "2", "3", "4", "5", "6", "7", "after"]);
+  });
+});
+
+describe("spans that a lost process left open", () => {
+  const attempt = (n, ms, more) => span(`Attempt ${n}`, ms, { attemptNumber: n, properties: { "$span.attempt": true }, ...more });
+  const warning = (n, ms) => span("The process of this attempt ended before it could send its last spans and logs: those of its last moments may be missing", ms, { attemptNumber: n, level: "WARN" });
+  const endsOf = (children, run) => {
+    const root = treeOf(children, run);
+    endLostAttempts(root);
+    return Object.fromEntries(linesOf(root, new Set(), began + 20_000).lines.filter(({ span: { level, isRun } }) => level === "TRACE" && !isRun).map(({ span: { message }, end }) => [message, end - began]));
+  };
+  const crashes = [attempt(1, 100, { children: [span("run()", 110)] }), warning(1, 700), attempt(2, 2000), warning(2, 2600)];
+
+  test("end with their process, not with the run", () => {
+    assert.deepEqual(endsOf(crashes, { status: "CRASHED" }), { "Attempt 1": 700, "run()": 700, "Attempt 2": 2600 });
+  });
+
+  test("end at the next attempt if the gateway has no warning of it, also while the run executes or after it has completed", () => {
+    const open = [attempt(1, 100, { isPartial: true }), attempt(2, 2000, { isPartial: true })];
+    assert.deepEqual(endsOf(open, { status: "EXECUTING", finishedAt: undefined }), { "Attempt 1": 2000, "Attempt 2": 20_000 });
+    assert.deepEqual(endsOf([attempt(1, 100), attempt(2, 2000, { durationMs: 50 })]), { "Attempt 1": 2000, "Attempt 2": 2050 });
+  });
+
+  test("end with the run if nothing else tells, and ended spans keep their end", () => {
+    assert.deepEqual(endsOf([attempt(1, 100, { durationMs: 5, isError: true }), attempt(2, 2000)], { status: "FAILED" }), { "Attempt 1": 105, "Attempt 2": 10_000 });
+    assert.equal(isUnended(treeOf([attempt(1, 100)]).children[0]), false);
   });
 });
 

@@ -9,7 +9,7 @@ export function shape(span, run) {
   return {
     id: span.id, run, message: data.message, level: data.level, start, durationMs: data.duration / 1e6,
     isError: data.isError, isPartial: data.isPartial, isCancelled: data.isCancelled, properties, events: data.events ?? [],
-    runRef: properties.runId, batchRef: properties.batchId,
+    runRef: properties.runId, batchRef: properties.batchId, attempt: data.attemptNumber,
     children: (span.children ?? []).map((child) => shape(child, run)).sort((a, b) => a.start - b.start),
   };
 }
@@ -24,14 +24,34 @@ export function* everySpan(root) {
   }
 }
 
-/** Returns true if the worker has begun a span and not ended it; spans without a duration are such ones, too. */
-export const isUnended = (span) => span.isPartial || (!span.isRun && span.level === "TRACE" && !span.durationMs && Boolean(span.run.finishedAt) && !span.isError && span.run.status !== "COMPLETED");
+const hasNoEnd = (span) => span.isPartial || (!span.isRun && span.level === "TRACE" && !span.durationMs && !span.isError);
 
-/** When a span ends: one that its worker has not ended ends with its run, or now. */
+/** Returns true if the worker has begun a span and not ended it. A run that has ended has no partial spans: those without a
+ * duration are such ones, except in a completed run, whose last attempt ended all of its spans. */
+export const isUnended = (span) => span.isPartial || span.endsBy !== undefined || (hasNoEnd(span) && Boolean(span.run.finishedAt) && span.run.status !== "COMPLETED");
+
+const lastLinesText = "The process of this attempt ended before"; // the beginning of the gateway's warning about a lost process
+
+/** When the process of an attempt ended, if it did so without ending the attempt's span: at the gateway's warning, otherwise
+ * at the start of the next attempt. */
+function processEndOf(span, siblings) {
+  const isEnd = (one) => one.start >= span.start && (one.attempt === span.attempt ? one.level === "WARN" && one.message.startsWith(lastLinesText) : one.properties["$span.attempt"] && one.attempt > span.attempt);
+  return siblings.find(isEnd)?.start;
+}
+
+/** Sets endsBy of the spans that the processes of a run's attempts left open. */
+export function endLostAttempts(root) {
+  for (const attempt of root.children) {
+    const end = attempt.properties["$span.attempt"] && hasNoEnd(attempt) ? processEndOf(attempt, root.children) : undefined;
+    if (end !== undefined) for (const span of everySpan(attempt)) if (hasNoEnd(span)) span.endsBy = Math.max(end, span.start);
+  }
+}
+
+/** When a span ends: one that its worker has not ended ends with its process or its run, or now. */
 export function endOf(span, now) {
   if (span.isRun && !span.run.finishedAt) return now;
   if (!isUnended(span)) return span.start + span.durationMs;
-  return span.run.finishedAt ? Math.max(ms(span.run.finishedAt), span.start) : now;
+  return span.endsBy ?? (span.run.finishedAt ? Math.max(ms(span.run.finishedAt), span.start) : now);
 }
 
 /** When a run entered its queue, if it was in it before its span begins. */

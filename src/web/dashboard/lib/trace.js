@@ -3,7 +3,7 @@
 // The gateway has a tree for each run. The tree of a child is inserted below the span that triggered it
 // (found by the child's id or batch), otherwise below its parent's root.
 import { session } from "./session.js";
-import { everySpan, shape } from "./spans.js";
+import { endLostAttempts, everySpan, shape } from "./spans.js";
 
 const tracedRuns = 60, tracedDepth = 4, pageSize = 50, longTrace = 2000;
 
@@ -17,6 +17,7 @@ export async function loadTrace(place, run) {
       depth < tracedDepth ? session.ask(place, "GET", `/api/v1/runs/${one.id}/children?page[size]=${pageSize}`) : { data: [] },
     ]);
     const root = shape(trace.rootSpan, one), taken = children.data.slice(0, Math.max(left, 0));
+    endLostAttempts(root);
     const spans = [...everySpan(root)];
     lines += spans.length;
     Object.assign(root, { isRun: true, kept: spans.length - 1, dropped: trace.dropped, removed: trace.removed, mayBeIncomplete: trace.mayBeIncomplete });

@@ -11,7 +11,8 @@ import { Json } from "../ui/json.jsx";
 
 const shownLines = 300;
 const isLog = (span) => span.level !== "TRACE";
-const endedBadly = (span) => failedStatuses.includes(span.run.status) && isUnended(span);
+const isLost = (span) => span.endsBy !== undefined && span.run.status !== "CANCELED";
+const endedBadly = (span) => isLost(span) || (failedStatuses.includes(span.run.status) && isUnended(span));
 const toneOfSpan = (span) => span.isRun ? toneOf(span.run.status) : span.isError || span.level === "ERROR" || endedBadly(span) ? "bad" : span.level === "WARN" ? "wait" : span.isCancelled ? "off" : span.isPartial && !span.run.finishedAt ? "run" : "plain";
 
 /** Properties of the task, without those that the SDK and the gateway add for themselves. */
@@ -28,7 +29,7 @@ function Detail({ span, place }) {
     <div class="span-detail">
       <Facts rows={[
         [isLog(span) ? "Message" : "Name", span.message], ["Level", isLog(span) && span.level], ["Run", span.isRun && <a href={addressOf({ ...place, view: "runs", id: span.run.id })}>{span.run.id}</a>],
-        ["Started", <Time at={span.start} ms />], ["Duration", !isLog(span) && (span.isPartial && !span.run.finishedAt ? "in progress" : isUnended(span) ? "not ended by the worker" : duration(span.durationMs))],
+        ["Started", <Time at={span.start} ms />], ["Duration", !isLog(span) && (span.isPartial && !span.run.finishedAt && !isLost(span) ? "in progress" : isUnended(span) ? "not ended by the worker" : duration(span.durationMs))],
       ]} />
       {Object.keys(own).length > 0 && <Json value={own} label="attributes" />}
       {exceptions.length > 0 && <pre class="stack-trace" tabIndex={0}>{exceptions.map(stackOf).join("\n\n")}</pre>}
