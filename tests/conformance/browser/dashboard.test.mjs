@@ -326,7 +326,7 @@ describe("a run", () => {
     const id = await world.trigger("rebuild-index", { seconds: 60 }, { maxDuration: 5 });
     await world.reaches(id, "TIMED_OUT");
     const page = await open(t, at(`runs/${id}`));
-    await page.getByRole("heading", { name: "It ran longer than its maxDuration of 5 s" }).waitFor();
+    await page.getByRole("heading", { name: "The run took longer than its maxDuration of 5 s" }).waitFor();
     const line = page.locator(".trace-lines > li").filter({ hasText: "Attempt 1" });
     await line.waitFor();
     assert.match(await line.getAttribute("class"), /bad/);

@@ -101,10 +101,20 @@ describe("figures of the overview", () => {
 });
 
 describe("errors of runs", () => {
+  const internal = (code, words = "") => headlineOf({ message: `trigger.dev internal error (${code})${words}` }, "60 s");
+
   test("internal codes are told in words, and other errors by their own", () => {
-    assert.deepEqual(headlineOf({ message: "trigger.dev internal error (MAX_DURATION_EXCEEDED)" }, "60 s"), { code: "MAX_DURATION_EXCEEDED", text: "It ran longer than its maxDuration of 60 s" });
-    assert.equal(headlineOf({ message: "trigger.dev internal error (TASK_RUN_STALLED_EXECUTING)" }).text, "Its worker stopped responding");
+    assert.deepEqual(internal("MAX_DURATION_EXCEEDED"), { code: "MAX_DURATION_EXCEEDED", text: "The run took longer than its maxDuration of 60 s", detail: "", isOutput: false });
+    assert.equal(internal("TASK_RUN_STALLED_EXECUTING").text, "The worker of the run stopped responding");
     assert.deepEqual(headlineOf({ name: "TypeError", message: "x (CONSTANT_OF_MINE) is not a function" }), { text: "TypeError: x (CONSTANT_OF_MINE) is not a function" });
+  });
+
+  test("an error that has words next to its code keeps them: an exit code, a signal, a reason", () => {
+    const exit = internal("TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE", ": Process exited with code 7 after signal null.");
+    assert.deepEqual([exit.text, exit.detail, exit.isOutput], ["The process of the run exited with an error", "Process exited with code 7.", true]);
+    assert.equal(internal("TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE", ": Process exited with code -1 after signal SIGKILL.").detail, "Process exited with code -1 after signal SIGKILL.");
+    assert.equal(internal("TASK_RUN_STALLED_EXECUTING", ": the worker has gone").detail, "the worker has gone");
+    assert.equal(headlineOf({ message: "TASK_RUN_CRASHED" }).detail, "");
   });
 
   test("frames of packages are folded together, apart from the user's", () => {

@@ -2,40 +2,42 @@
 
 /** Meanings of internal error codes; a code that ends with _ stands for all that begin with it. */
 const meanings = {
-  MAX_DURATION_EXCEEDED: "It ran longer than its maxDuration",
-  TASK_PROCESS_OOM_KILLED: "It ran out of memory",
-  TASK_PROCESS_MAYBE_OOM_KILLED: "Its process was killed, probably because it ran out of memory",
-  TASK_PROCESS_SIGSEGV: "Its process crashed with a segmentation fault",
-  TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE: "Its process exited with an error code",
-  TASK_PROCESS_SIGKILL_TIMEOUT: "Its process did not stop in time and was killed",
-  TASK_RUN_HEARTBEAT_TIMEOUT: "Its worker stopped responding",
-  TASK_RUN_STALLED_: "Its worker stopped responding",
-  TASK_RUN_DEQUEUED_MAX_RETRIES: "Workers took it several times and never started it",
-  TASK_RUN_CANCELLED: "It was canceled",
-  TASK_INPUT_ERROR: "Its payload is not valid",
-  TASK_OUTPUT_ERROR: "Its output cannot be serialized",
-  TASK_MIDDLEWARE_ERROR: "Its middleware failed",
+  MAX_DURATION_EXCEEDED: "The run took longer than its maxDuration",
+  TASK_PROCESS_OOM_KILLED: "The process of the run ran out of memory",
+  TASK_PROCESS_MAYBE_OOM_KILLED: "The process of the run was killed, probably because it ran out of memory",
+  TASK_PROCESS_SIGSEGV: "The process of the run crashed with a segmentation fault",
+  TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE: "The process of the run exited with an error",
+  TASK_PROCESS_SIGTERM: "The process of the run was stopped by SIGTERM",
+  TASK_PROCESS_SIGKILL_TIMEOUT: "The process of the run did not stop in time and was killed",
+  TASK_RUN_HEARTBEAT_TIMEOUT: "The worker of the run stopped responding",
+  TASK_RUN_STALLED_: "The worker of the run stopped responding",
+  TASK_RUN_DEQUEUED_MAX_RETRIES: "Workers took the run several times and never started it",
+  TASK_RUN_CANCELLED: "The run was canceled",
+  TASK_INPUT_ERROR: "The payload of the run is invalid",
+  TASK_OUTPUT_ERROR: "The output of the run cannot be serialized",
+  TASK_MIDDLEWARE_ERROR: "The middleware of the task failed",
   TASK_RUN_UNCAUGHT_EXCEPTION: "An exception outside of the task was not caught",
-  TASK_RUN_CRASHED: "Its process crashed",
-  TASK_DID_CONCURRENT_WAIT: "It waited for two things at the same time, which tasks cannot do",
-  RECURSIVE_WAIT_DEADLOCK: "It waits for a run of its own queue that can never start",
-  DISK_SPACE_EXCEEDED: "It ran out of disk space",
-  OUTDATED_SDK_VERSION: "Its SDK is too old",
-  HANDLE_ERROR_ERROR: "Its error handler failed",
-  PAYLOAD_TOO_LARGE: "Its payload is too large",
-  COULD_NOT_FIND_EXECUTOR: "Its version does not have this task",
-  COULD_NOT_FIND_TASK: "Its version does not have this task",
-  COULD_NOT_IMPORT_TASK: "The file of its task could not be imported",
-  CONFIGURED_INCORRECTLY: "The project's configuration is not valid",
+  TASK_RUN_CRASHED: "The process of the run crashed",
+  TASK_DID_CONCURRENT_WAIT: "The run waited for two things at the same time, which tasks cannot do",
+  RECURSIVE_WAIT_DEADLOCK: "The run waits for a run of its own queue that can never start",
+  DISK_SPACE_EXCEEDED: "The run ran out of disk space",
+  OUTDATED_SDK_VERSION: "The SDK of the task is too old",
+  HANDLE_ERROR_ERROR: "The error handler of the task failed",
+  PAYLOAD_TOO_LARGE: "The payload of the run is too large",
+  COULD_NOT_FIND_EXECUTOR: "The version of the run does not have this task",
+  COULD_NOT_FIND_TASK: "The version of the run does not have this task",
+  COULD_NOT_IMPORT_TASK: "The file of the task could not be imported",
+  CONFIGURED_INCORRECTLY: "The configuration of the project is invalid",
 };
 
-/** { code, text }: the headline of an error. text has the meaning of an internal code. */
+/** { code, text, detail, isOutput }: the headline of an error. For an internal code, text has its meaning and detail the
+ * error's own words, such as an exit code. isOutput: the stack is what the process wrote, not frames. */
 export function headlineOf({ name, message = "" }, limit) {
   const code = /\(([A-Z][A-Z0-9_]{5,})\)/.exec(message)?.[1] ?? (Object.hasOwn(meanings, message) ? message : undefined);
   const known = code && Object.keys(meanings).find((one) => one === code || (one.endsWith("_") && code.startsWith(one)));
   if (!known) return { text: `${name ?? "Error"}: ${message}` };
-  const isLimit = known === "MAX_DURATION_EXCEEDED" && limit, rest = /^trigger\.dev internal error/.test(message) || message === code ? "" : `: ${message.replace(` (${code})`, "")}`;
-  return { code, text: `${meanings[known]}${isLimit ? ` of ${limit}` : ""}${rest}` };
+  const isLimit = known === "MAX_DURATION_EXCEEDED" && limit, own = message === code ? "" : message.replace(/^trigger\.dev internal error /, "").replace(`(${code})`, "").replace(/^: /, "").replace(" after signal null", "").trim();
+  return { code, text: `${meanings[known]}${isLimit ? ` of ${limit}` : ""}`, detail: own, isOutput: code.startsWith("TASK_PROCESS_") };
 }
 
 const isForeign = (frame) => /node_modules|node:|<anonymous>|\(native\)/.test(frame);

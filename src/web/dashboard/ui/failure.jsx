@@ -21,10 +21,12 @@ function Foreign({ lines }) {
 
 /** limit: the task's maxDuration, as text. */
 export function Failure({ error, limit }) {
-  const { text, code } = headlineOf(error, limit), stack = error.stackTrace ?? "", intro = stack && introOf(stack, error), groups = framesOf(stack);
+  const { text, code, detail, isOutput } = headlineOf(error, limit), stack = error.stackTrace ?? "";
+  const intro = isOutput ? stack.trim() : stack && introOf(stack, error), groups = isOutput ? [] : framesOf(stack);
   return (
     <section class="failure" aria-label="Error">
-      <header><h2>{text}</h2>{code && <code class="mini" title="Internal error code">{code}</code>}<Copy text={stack || text} label="Copy error" /></header>
+      <header><h2>{text}</h2>{code && <code class="mini" title="Internal error code">{code}</code>}<Copy text={code ? [text, detail, stack].filter(Boolean).join("\n") : stack || text} label="Copy error" /></header>
+      {detail && <p>{detail}</p>}
       {intro && <pre class="stack-trace" tabIndex={0}>{intro}</pre>}
       {groups.length > 0 && <ol class="frames" tabIndex={0} aria-label="Stack trace">{groups.map(({ isForeign, lines }, at) => isForeign ? <Foreign key={at} lines={lines} /> : lines.map((line, index) => <Frame key={`${at}/${index}`} line={line} />))}</ol>}
     </section>
