@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { framesOf, headlineOf } from "../../../src/web/dashboard/lib/errors.js";
 import { lastMinute, rowsOf } from "../../../src/web/dashboard/lib/samples.js";
 import { endLostAttempts, isUnended, linesOf, logsOf, lossesOf, roundText, shape, ticksOf } from "../../../src/web/dashboard/lib/spans.js";
+import { stepsOf } from "../../../src/web/dashboard/lib/steps.js";
 
 const began = Date.parse("2026-11-29T00:00:00Z"), time = (ms) => new Date(began + ms).toISOString();
 
@@ -75,6 +76,14 @@ describe("what is missing in a trace", () => {
     assert.match(text, /^At least 202 spans and logs were dropped: the run has 10,000 and has reached its limit \(run-log-rows or run-log-bytes\)\./);
     assert.match(lossesOf({ share: 1 }, 5)[0], /^At least 1 span or log was dropped: .*log-share/);
     assert.deepEqual(lossesOf(undefined, 5), []);
+  });
+});
+
+describe("the lifecycle of a run", () => {
+  test("begins with the trigger, also if the run was queued a millisecond before", () => {
+    const run = { status: "COMPLETED", createdAt: time(1), queuedAt: time(0), startedAt: time(40), finishedAt: time(90) };
+    assert.deepEqual(stepsOf(run).map(([label, at]) => [label, at - began]), [["Triggered", 1], ["Queued", 1], ["Started", 40], ["Finished", 90]]);
+    assert.deepEqual(stepsOf({ status: "DELAYED", createdAt: time(0), queuedAt: null, delayedUntil: time(900) }, began + 5).map(([label]) => label), ["Triggered", "Now", "Delayed until"]);
   });
 });
 

@@ -8,6 +8,7 @@ import { addressOf, go } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { parseExactly, session } from "../lib/session.js";
 import { isFinal } from "../lib/status.js";
+import { stepsOf } from "../lib/steps.js";
 import { clockTime, duration, runDuration, until, useNow } from "../lib/time.js";
 import { loadTrace } from "../lib/trace.js";
 import { Button, Empty, Facts, Id, Loading, Page, Problem, Status, Tag, Time, Warnings } from "../ui/basic.jsx";
@@ -56,11 +57,10 @@ function Panel({ title, children }) {
 }
 
 function States({ run }) {
-  const now = useNow(!isFinal(run));
-  const steps = [["Triggered", run.createdAt], ["Delayed until", run.delayedUntil], ["Queued", run.queuedAt !== run.createdAt && run.queuedAt], ["Started", run.startedAt], [isFinal(run) ? "Finished" : "Now", run.finishedAt ?? (isFinal(run) ? run.updatedAt : now)]].filter(([, at]) => at).sort((a, b) => new Date(a[1]) - new Date(b[1]));
+  const steps = stepsOf(run, useNow(!isFinal(run)));
   return (
     <ol class="steps">{steps.map(([label, at], index) => (
-      <li key={label}><b>{label}</b><Time at={at} ms />{index > 0 && <small>+{duration(new Date(at) - new Date(steps[index - 1][1]))}</small>}</li>
+      <li key={label}><b>{label}</b><Time at={at} ms />{index > 0 && <small>+{duration(at - steps[index - 1][1])}</small>}</li>
     ))}</ol>
   );
 }
