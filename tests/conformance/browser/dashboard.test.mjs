@@ -270,6 +270,23 @@ describe("runs", () => {
     await page.getByRole("button", { name: "1 new run" }).click();
     await until(async () => (await box.evaluate((element) => element.scrollTop)) === 0);
   });
+
+  test("of a list longer than what is loaded are selected as such, and then all of them", async (t) => {
+    const { total } = (await gateway.get("/api/v1/runs/counts?filter[createdAt][period]=7d", { key: keys.staging })).json, page = await open(t, at("runs", { env: "staging" }));
+    assert.ok(total > 200);
+    await page.locator(".run-row").first().waitFor();
+    await page.getByLabel("Select all loaded runs").click();
+    await page.getByText(`200 of ${total} selected`).waitFor();
+    await page.locator(".run-row input").first().click();
+    await page.getByText("199 selected").waitFor();
+    await page.getByLabel("Select all loaded runs").click();
+    await page.getByRole("button", { name: `Select all ${total}` }).click();
+    await page.getByText(`All ${total} selected`).waitFor();
+    await judge(page);
+    await page.getByRole("toolbar", { name: "Selected runs" }).getByRole("button", { name: "Cancel…" }).click();
+    await page.getByRole("button", { name: `Cancel ${total} runs` }).click();
+    await page.getByText(`Done. ${total} canceled`).waitFor();
+  });
 });
 
 describe("a run", () => {

@@ -25,7 +25,7 @@ function keep(place, filter) {
   const key = JSON.stringify([place.ref, place.env, place.branch, filter]);
   if (kept.key === key && kept.list.state !== "closed") return kept;
   kept.list?.close();
-  kept = { key, list: new RunList(place, filter), cursor: undefined, selection: new Set(), top: 0 };
+  kept = { key, list: new RunList(place, filter), cursor: undefined, selection: new Set(), isAll: false, top: 0 };
   return kept;
 }
 
@@ -82,7 +82,7 @@ function useRowKeys(ids) {
   return taken;
 }
 
-function RunTable({ place, shown, list, filter, cursor, setCursor, selection, select, selectAll }) {
+function RunTable({ place, shown, list, filter, cursor, setCursor, isSelected, isWholeSelected, select, selectAll }) {
   const scroller = useRef(), [view, setView] = useState({ top: shown.top, height: 600 }), now = useNow();
   const rowHeight = useRowHeight(), { ids, tracks } = useColumns(), count = list.length, query = useMemo(() => writeFilter(filter), [filter]);
   const first = Math.max(Math.floor(view.top / rowHeight) - overscan, 0), last = Math.min(Math.ceil((view.top + view.height) / rowHeight) + overscan, count);
@@ -114,13 +114,13 @@ function RunTable({ place, shown, list, filter, cursor, setCursor, selection, se
   };
   const runs = Array.from({ length: Math.max(last - first, 0) }, (_, i) => list.at(first + i)), keys = useRowKeys(runs.map(({ id }) => id));
   const pick = (id, isRange) => { select(id, isRange); setCursor(id); };
-  const rows = runs.map((run, i) => <Row key={keys.get(run.id)} run={run} index={first + i} height={rowHeight} place={place} now={now} query={query} ids={ids} isCursor={cursor === run.id} isSelected={selection.has(run.id)} onSelect={pick} />);
+  const rows = runs.map((run, i) => <Row key={keys.get(run.id)} run={run} index={first + i} height={rowHeight} place={place} now={now} query={query} ids={ids} isCursor={cursor === run.id} isSelected={isSelected(run.id)} onSelect={pick} />);
   return (
     <div class="run-table" style={{ "--tracks": tracks }}>
       <div class="run-scroll" role="grid" aria-label="Runs" aria-rowcount={list.isWhole ? count + 1 : -1} aria-multiselectable="true" tabIndex={0} ref={scroller} onScroll={scrolled}
         aria-activedescendant={cursor && list.indexOf(cursor) >= first && list.indexOf(cursor) < last ? `row-${cursor}` : undefined}>
         <div role="rowgroup" class="run-head"><div role="row" aria-rowindex={1}>
-          <span role="columnheader" class="pick"><label><input type="checkbox" tabIndex={-1} aria-label="Select all loaded runs" checked={count > 0 && selection.size >= count} onClick={selectAll} /></label></span>
+          <span role="columnheader" class="pick"><label><input type="checkbox" tabIndex={-1} aria-label="Select all loaded runs" checked={isWholeSelected} onClick={selectAll} /></label></span>
           <span role="columnheader" class="what">Task</span>
           {ids.map((id) => <span key={id} role="columnheader" class={columns[id].class}>{columns[id].title}</span>)}</div></div>
         <div role="rowgroup" class="run-rows" style={{ height: `${count * rowHeight}px` }}>{rows}</div>
@@ -142,11 +142,14 @@ function useRowHeight() {
   return isNarrow ? 64 : 40;
 }
 
-/** Actions on the selected runs. */
-function SelectionBar({ count, onBulk, onClear }) {
+/** Actions on the selected runs. onAll extends the selection from the loaded runs to the whole list, of `total` runs; without
+ * it, every run that there is to select is selected, or the user has chosen some. */
+function SelectionBar({ count, total, isAll, onAll, onBulk, onClear }) {
+  const all = total?.toLocaleString("en") ?? "", some = count.toLocaleString("en");
   return (
     <div class="selection" role="toolbar" aria-label="Selected runs">
-      <span>{count.toLocaleString("en")} selected</span>
+      <span role="status">{isAll ? `All ${all} selected` : onAll && all ? `${some} of ${all} selected` : onAll ? `${some} loaded runs selected` : `${some} selected`}</span>
+      {onAll && <Button kind="small" onClick={onAll}>Select all {all}</Button>}
       <Button icon="replay" kind="small" onClick={() => onBulk("replay")}>Replay…</Button>
       <Button icon="stop" kind="small" onClick={() => onBulk("cancel")}>Cancel…</Button>
       <IconButton icon="close" label="Clear selection" onClick={onClear} />
@@ -168,13 +171,13 @@ function NoRuns({ place, filter }) {
 
 export function Runs({ place }) {
   const filter = useMemo(() => readFilter(place.query), [place.query.toString()]);
-  const shown = useRunList(place, filter), { list, cursor, selection } = shown, search = useRef();
+  const shown = useRunList(place, filter), { list, cursor, selection, isAll } = shown, search = useRef();
   const [, draw] = useState(0), [bulk, setBulk] = useState(), [isHelping, setHelping] = useState(false);
   const anchor = useRef(), rowHeight = useRowHeight(), change = (what) => { Object.assign(shown, what); draw((version) => version + 1); };
-  const setCursor = (id) => change({ cursor: id }), setSelection = (ids) => change({ selection: ids }); // at once: keys may come faster than frames
+  const setCursor = (id) => change({ cursor: id }), setSelection = (ids, isAllNow = false) => change({ selection: ids, isAll: isAllNow }); // at once: keys may come faster than frames
 
   function select(id, isRange) {
-    const next = new Set(shown.selection), from = anchor.current && isRange ? list.indexOf(anchor.current) : -1, to = list.indexOf(id);
+    const next = new Set(shown.isAll ? list.ids() : shown.selection), from = anchor.current && isRange ? list.indexOf(anchor.current) : -1, to = list.indexOf(id);
     if (from >= 0) for (let at = Math.min(from, to); at <= Math.max(from, to); at++) next.add(list.at(at).id);
     else if (next.has(id)) next.delete(id);
     else next.add(id);
@@ -182,7 +185,8 @@ export function Runs({ place }) {
     anchor.current = id;
   }
 
-  const selectAll = () => setSelection(selection.size >= list.length ? new Set() : new Set(list.ids()));
+  const total = list.counts?.total, isLoadedSelected = selection.size > 0 && selection.size >= list.length, hasMore = total === undefined ? !list.isWhole : total > selection.size;
+  const selectAll = () => setSelection(isAll || isLoadedSelected ? new Set() : new Set(list.ids()));
 
   useEffect(() => {
     const move = (step) => {
@@ -226,9 +230,9 @@ export function Runs({ place }) {
       {tabs}
       {list.error && list.state === "closed" && <Problem error={{ status: 400, message: list.error.message }} />}
       {isEmpty ? <NoRuns place={place} filter={filter} />
-        : list.length > 0 || list.state === "live" ? <RunTable key={shown.key} place={place} shown={shown} list={list} filter={filter} cursor={cursor} setCursor={setCursor} selection={selection} select={select} selectAll={selectAll} />
+        : list.length > 0 || list.state === "live" ? <RunTable key={shown.key} place={place} shown={shown} list={list} filter={filter} cursor={cursor} setCursor={setCursor} isSelected={(id) => isAll || selection.has(id)} isWholeSelected={isAll || isLoadedSelected} select={select} selectAll={selectAll} />
           : list.state !== "closed" && <Loading what="Loading runs" />}
-      {selection.size > 0 && <SelectionBar count={selection.size} onBulk={(action) => setBulk({ action, ids: [...selection] })} onClear={() => setSelection(new Set())} />}
+      {selection.size > 0 && <SelectionBar count={selection.size} total={total} isAll={isAll} onAll={!isAll && isLoadedSelected && hasMore ? () => setSelection(selection, true) : undefined} onBulk={(action) => setBulk({ action, ids: isAll ? [] : [...selection] })} onClear={() => setSelection(new Set())} />}
       {bulk && <BulkDialog place={place} {...bulk} filter={filter} onClose={() => setBulk(undefined)} onDone={() => setSelection(new Set())} />}
       {isHelping && <KeyHelp onClose={() => setHelping(false)} />}
     </Page>
