@@ -352,6 +352,19 @@ describe("a run", () => {
     await judge(page);
   });
 
+  test("whose process exits says so, and the bar of each attempt ends with its process", async (t) => {
+    const id = await world.trigger("exit-process", { code: 7 });
+    await world.reaches(id, "CRASHED");
+    const page = await open(t, at(`runs/${id}`));
+    await page.getByRole("heading", { name: "The process of the run exited with an error" }).waitFor();
+    const lines = page.locator(".trace-lines > li"), bar = async (name) => lines.filter({ hasText: name }).locator(".bar-line").evaluate(({ style }) => Number.parseFloat(style.left) + Number.parseFloat(style.width));
+    await lines.filter({ hasText: "Attempt 2" }).waitFor();
+    const started = await lines.filter({ hasText: "Attempt 2" }).locator(".bar-line").evaluate(({ style }) => Number.parseFloat(style.left));
+    assert.ok(await bar("Attempt 1") < started - 10, "the time until the retry is not part of the first attempt");
+    for (const name of ["Attempt 1", "Attempt 2"]) assert.match(await lines.filter({ hasText: name }).getAttribute("class"), /bad/);
+    await judge(page);
+  });
+
   test("has logs: of its family, searched, by level, with their data, copied and downloaded", async (t) => {
     const id = await world.trigger("process-order", order(71));
     await world.reaches(id, "COMPLETED");

@@ -1,5 +1,5 @@
 // A shop for the dashboard's tests: an order has children, logs, a token that is completed by hand, metadata and a stream;
-// some payments are refused.
+// some payments are refused. One task ends its process.
 import { logger, metadata, queue, schedules, schemaTask, streams, tags, task, wait } from "@trigger.dev/sdk";
 import { z } from "zod";
 
@@ -67,6 +67,15 @@ export const slow = task({
       await new Promise((resolve) => setTimeout(resolve, 1000));
     }
     return { seconds };
+  },
+});
+
+export const leaver = task({
+  id: "exit-process",
+  retry: { maxAttempts: 2, minTimeoutInMs: 4000, factor: 1, randomize: false },
+  run: async ({ code }: { code: number }) => {
+    await new Promise((resolve) => setTimeout(resolve, 1500)); // the span of the attempt is sent before the process ends
+    process.exit(code);
   },
 });
 
