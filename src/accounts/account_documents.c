@@ -6,14 +6,15 @@
  *   DOC_USER          <id>        {id, name, email, organization}
  *   DOC_ENVIRONMENT   <id>        {number, id, type, project}
  *                     of a branch {…, parent, branch, archivedAt?}
- *   DOC_KEY           <id>:root   {environment, sealed, endsAt?}
+ *   DOC_KEY           <id>:root   {environment, sealed, name?, endsAt?, replaced?}
  *                     <id>:<key>
- *   DOC_TOKEN         <hash>      {hash, user, name, endsAt?}
+ *   DOC_TOKEN         <hash>      {hash, user, name, endsAt?, signIn?, by?}
  *   DOC_WORKER_TOKEN  <hash>      {hash, project, serves, name}
  *
  * The secret key in sealed can be unsealed only under the name of its document. All have
  * createdAt too, but for the oldest ones. When a document is written again, only the
- * members that can change are read: name, archivedAt, deletedAt and endsAt. */
+ * members that can change are read: name, archivedAt, deletedAt, endsAt and replaced. The
+ * name of a key is its label; the main key has none. */
 #include <jansson.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -211,6 +212,13 @@ static struct secret *add_secret(struct accounts *accounts,
     return secret;
 }
 
+/* The main key that was replaced has an end; older documents say no more. */
+static bool is_replaced(const struct secret *secret, const json_t *body)
+{
+    return json_is_true(json_object_get(body, "replaced")) ||
+           (!secret->name && secret->ends_at);
+}
+
 static enum err add_key(struct accounts *accounts, const json_t *body,
                         const struct document *document, struct failure *why)
 {
@@ -234,8 +242,11 @@ static enum err add_key(struct accounts *accounts, const json_t *body,
     struct secret *secret = add_secret(accounts, hash, owner_id, document, text);
     if (!secret)
         return damaged(document, why);
+    if (json_object_get(body, "name"))
+        secret->name = copy_text(body, "name");
     secret->created_at = take_time(body, "createdAt");
     secret->ends_at = take_time(body, "endsAt");
+    secret->replaced = is_replaced(secret, body);
     return OK;
 }
 
@@ -266,6 +277,11 @@ static bool add_token(struct accounts *accounts, const json_t *body,
     secret->created_at = take_time(body, "createdAt");
     secret->ends_at = take_time(body, "endsAt");
     secret->serves = (unsigned)json_integer_value(json_object_get(body, "serves"));
+    secret->signed_in = json_is_true(json_object_get(body, "signIn"));
+    if (secret->signed_in)
+        secret->fresh_at = secret->created_at;
+    if (json_object_get(body, "by"))
+        secret->by = copy_text(body, "by");
     return true;
 }
 
@@ -302,10 +318,12 @@ static bool change_secret(struct accounts *accounts, const struct document *docu
     if (!secret)
         return false;
     secret->version = document->version;
-    if (body)
+    if (body) {
         secret->ends_at = take_time(body, "endsAt");
-    else
+        secret->replaced = is_replaced(secret, body);
+    } else {
         accounts_end_secret(accounts, secret);
+    }
     accounts->endings++;
     return true;
 }

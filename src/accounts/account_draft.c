@@ -110,18 +110,45 @@ void draft_project(struct draft *draft, const char *organization_id, const char 
 
 enum { DOCUMENT_NAME_MAX = 2 * ID_MAX };
 
-static void add_key(struct draft *draft, const char *environment_id, const char *name,
-                    const char *key, int64_t ends_at, uint32_t expected)
+struct key_draft {
+    const char *environment_id;
+    const char *name; /* of the document */
+    const char *key;
+    struct slice label; /* absent: the main key */
+    int64_t created_at, ends_at;
+    bool replaced;
+    uint32_t expected;
+};
+
+static void add_key(struct draft *draft, const struct key_draft *one)
 {
     struct buf body = { 0 };
-    buf_print(&body, "{\"environment\":\"%s\",\"createdAt\":%lld", environment_id,
-              (long long)draft->now_ms);
-    if (ends_at)
-        buf_print(&body, ",\"endsAt\":%lld", (long long)ends_at);
+    buf_print(&body, "{\"environment\":\"%s\",\"createdAt\":%lld", one->environment_id,
+              (long long)one->created_at);
+    if (one->label.ptr)
+        add_member(&body, "name", one->label);
+    if (one->ends_at)
+        buf_print(&body, ",\"endsAt\":%lld", (long long)one->ends_at);
+    if (one->replaced)
+        buf_add_text(&body, ",\"replaced\":true");
     buf_add_text(&body, ",\"sealed\":\"");
-    vault_seal(draft->vault, slice_of(name), slice_of(key), &body);
+    vault_seal(draft->vault, slice_of(one->name), slice_of(one->key), &body);
     buf_add_text(&body, "\"}");
-    add(draft, DOC_KEY, name, expected, &body);
+    add(draft, DOC_KEY, one->name, one->expected, &body);
+}
+
+static void add_new_key(struct draft *draft, const char *environment_id, struct slice label,
+                        const char *key, int64_t ends_at)
+{
+    char name[DOCUMENT_NAME_MAX], id[ID_MAX];
+    text_make_id("key", draft->now_ms, id);
+    snprintf(name, sizeof(name), "%s:%s", environment_id, id);
+    add_key(draft, &(struct key_draft){ .environment_id = environment_id,
+                                        .name = name,
+                                        .key = key,
+                                        .label = label,
+                                        .created_at = draft->now_ms,
+                                        .ends_at = ends_at });
 }
 
 void draft_end(struct draft *draft, const struct secret *secret)
@@ -132,28 +159,63 @@ void draft_end(struct draft *draft, const struct secret *secret)
     add(draft, kind, secret->document, secret->version, NULL);
 }
 
+void draft_revoke_token(struct draft *draft, const struct secret *token)
+{
+    draft_end(draft, token);
+    list_each (link, &token->user->secrets) {
+        const struct secret *secret = container_of(link, struct secret, of_owner);
+        if (secret->by && !secret->ended && strcmp(secret->by, token->document) == 0 &&
+            draft->count < DRAFT_MAX)
+            draft_end(draft, secret);
+    }
+}
+
 /* A key that was replaced earlier keeps its end, unless this grace period ends sooner. */
 static void retire(struct draft *draft, const struct secret *secret, int64_t grace_ms)
 {
     int64_t end = draft->now_ms + grace_ms;
     if (!grace_ms || !secret_is_valid(secret, draft->now_ms))
         draft_end(draft, secret);
-    else if (!secret->ends_at || secret->ends_at > end)
-        add_key(draft, secret->account->id, secret->document, secret->key, end,
-                secret->version);
+    else if (!secret->ends_at || secret->ends_at > end || !secret->replaced)
+        add_key(draft,
+                &(struct key_draft){
+                    .environment_id = secret->account->id,
+                    .name = secret->document,
+                    .key = secret->key,
+                    .label = slice_of(secret->name),
+                    .created_at = secret->created_at,
+                    .ends_at =
+                        !secret->ends_at || secret->ends_at > end ? end : secret->ends_at,
+                    .replaced = true,
+                    .expected = secret->version,
+                });
 }
 
 void draft_rotate(struct draft *draft, struct account *account, const char *key,
                   int64_t grace_ms)
 {
-    char name[DOCUMENT_NAME_MAX], id[ID_MAX];
-    text_make_id("key", draft->now_ms, id);
-    snprintf(name, sizeof(name), "%s:%s", account->id, id);
-    add_key(draft, account->id, name, key, 0, 0);
+    add_new_key(draft, account->id, (struct slice){ 0 }, key, 0);
     list_each (link, &account->secrets) {
-        if (draft->count < DRAFT_MAX) /* the next rotation retires the rest */
-            retire(draft, container_of(link, struct secret, of_owner), grace_ms);
+        const struct secret *secret = container_of(link, struct secret, of_owner);
+        if (!secret->name &&
+            draft->count < DRAFT_MAX) /* the next rotation retires the rest */
+            retire(draft, secret, grace_ms);
     }
+}
+
+void draft_key(struct draft *draft, const struct account *account, struct slice label,
+               const char *key, int64_t ends_at)
+{
+    add_new_key(draft, account->id, label, key, ends_at);
+}
+
+void draft_replace_key(struct draft *draft, const struct secret *secret, const char *key,
+                       int64_t grace_ms)
+{
+    int64_t lifetime_ms = secret->ends_at ? secret->ends_at - secret->created_at : 0;
+    add_new_key(draft, secret->account->id, slice_of(secret->name), key,
+                lifetime_ms ? draft->now_ms + lifetime_ms : 0);
+    retire(draft, secret, grace_ms);
 }
 
 /* ---- environments ---- */
@@ -168,7 +230,10 @@ void draft_environment(struct draft *draft, uint32_t number, const char *project
               environment_slug(type), project_id);
     add(draft, DOC_ENVIRONMENT, id, 0, &body);
     snprintf(key_name, sizeof(key_name), "%s:root", id);
-    add_key(draft, id, key_name, key, 0, 0);
+    add_key(draft, &(struct key_draft){ .environment_id = id,
+                                        .name = key_name,
+                                        .key = key,
+                                        .created_at = draft->now_ms });
 }
 
 void draft_whole_project(struct draft *draft, const char *organization_id, const char *ref,
@@ -257,6 +322,19 @@ void draft_token(struct draft *draft, const char *user_id, struct slice name,
     if (ends_at)
         buf_print(&body, ",\"endsAt\":%lld", (long long)ends_at);
     add_token(draft, DOC_TOKEN, &body, name, hash_text);
+}
+
+void draft_sign_in(struct draft *draft, const char *user_id, const struct secret *by,
+                   const char *token, int64_t ends_at)
+{
+    char hash_text[2 * HASH_LEN + 1];
+    struct buf body = { 0 };
+    begin_token(&body, token, hash_text);
+    add_member(&body, "user", slice_of(user_id));
+    buf_print(&body, ",\"endsAt\":%lld,\"signIn\":true", (long long)ends_at);
+    if (by)
+        add_member(&body, "by", slice_of(by->document));
+    add_token(draft, DOC_TOKEN, &body, SLICE("dashboard"), hash_text);
 }
 
 void draft_link(struct draft *draft, const char *user_id, const char *token)

@@ -75,6 +75,9 @@ void draft_user(struct draft *draft, const char *organization_id, struct slice n
 /* ends_at: Unix ms; 0: valid until revoked. */
 void draft_token(struct draft *draft, const char *user_id, struct slice name,
                  const char *token, int64_t ends_at);
+/* A sign-in to the dashboard. by: the token that signed in; NULL: a one-time link. */
+void draft_sign_in(struct draft *draft, const char *user_id, const struct secret *by,
+                   const char *token, int64_t ends_at);
 /* A token that signs its reader in to the dashboard once, within five minutes. */
 void draft_link(struct draft *draft, const char *user_id, const char *token);
 /* serves: bits of enum environment_type; its workers take runs of these environments. */
@@ -83,9 +86,17 @@ void draft_worker_token(struct draft *draft, const char *project_id, unsigned se
 
 /* Removes a secret that was revoked or whose grace period has ended. */
 void draft_end(struct draft *draft, const struct secret *secret);
+/* Removes a personal token and the sign-ins that were made with it. */
+void draft_revoke_token(struct draft *draft, const struct secret *token);
 
-/* Adds a new key; the earlier keys stay valid for at most grace_ms.
+/* Adds a new main key; the earlier main keys stay valid for at most grace_ms.
  *
  * If grace_ms is 0, they are removed at once. */
 void draft_rotate(struct draft *draft, struct account *account, const char *key,
                   int64_t grace_ms);
+/* Adds a key with a label. ends_at: Unix ms; 0: valid until revoked. */
+void draft_key(struct draft *draft, const struct account *account, struct slice label,
+               const char *key, int64_t ends_at);
+/* Replaces a key with a label by one of the same label and lifetime. */
+void draft_replace_key(struct draft *draft, const struct secret *secret, const char *key,
+                       int64_t grace_ms);

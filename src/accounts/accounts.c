@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "base/vault/secret.h"
 
+enum { DAY_MS = 24 * 60 * 60 * 1000 };
+
 static struct slice account_key(const void *value)
 {
     return slice_of(((const struct account *)value)->id);
@@ -52,6 +54,7 @@ static void destroy_secret(struct secret *secret)
     secret_forget(secret->key);
     free(secret->document);
     free(secret->name);
+    free(secret->by);
     free(secret);
 }
 
@@ -184,7 +187,7 @@ static enum err link_secret(struct accounts *accounts, struct secret *secret,
         return unresolved(secret->key ? "key" : "token", secret->owner_id, why);
     if (list_empty(&secret->of_owner))
         list_append(of_owner, &secret->of_owner);
-    if (secret->account && !secret->ends_at)
+    if (secret->account && !secret->name && !secret->ends_at)
         secret->account->secret_key = secret->key;
     return OK;
 }
@@ -322,6 +325,28 @@ struct secret *accounts_secret(struct accounts *accounts, struct slice text, int
 bool secret_is_valid(const struct secret *secret, int64_t now_ms)
 {
     return !secret->ended && (!secret->ends_at || now_ms < secret->ends_at);
+}
+
+size_t secrets_count(const struct list *of_owner, int64_t now_ms)
+{
+    size_t count = 0;
+    list_each (link, of_owner)
+        count += secret_is_valid(container_of(link, struct secret, of_owner), now_ms);
+    return count;
+}
+
+bool secret_is_fresh(const struct secret *secret, int64_t now_ms)
+{
+    int64_t age = now_ms - secret->fresh_at;
+    return secret->fresh_at && age >= 0 && age < SECRET_FRESH_MS;
+}
+
+bool secrets_made_count(struct secrets_made *made, unsigned most, int64_t now_ms)
+{
+    int64_t day = now_ms / DAY_MS;
+    if (made->day != day)
+        *made = (struct secrets_made){ .day = day };
+    return made->count < most && ++made->count;
 }
 
 void secret_show_id(const struct secret *secret, char id[SECRET_ID_LEN + 1])

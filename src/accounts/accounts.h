@@ -35,6 +35,12 @@ struct organization {
     struct list link;   // accounts::organizations, or ::closed
 };
 
+/* Keys or tokens that were made on one day. It limits memory: ended ones stay there. */
+struct secrets_made {
+    int64_t day; /* days since 1970 */
+    unsigned count;
+};
+
 /* Outer quotas of several environments. */
 struct shared_rooms {
     struct room answers;    // bytes of unsent responses; counted by net
@@ -78,12 +84,13 @@ struct user {
     uint32_t version;   /* of its document */
     char organization_id[ID_MAX];
     struct organization
-        *organization;   /* set by accounts_link; NULL once the user was removed */
-    struct list secrets; // secret::of_owner
-    struct list others;  // user::others, of the same address
-    struct room bodies;  // bytes of requests with these tokens; counted by net
-    struct room answers; // bytes of unsent responses; counted by net
-    struct list link;    // accounts::users, or accounts::gone
+        *organization;        /* set by accounts_link; NULL once the user was removed */
+    struct list secrets;      // secret::of_owner
+    struct list others;       // user::others, of the same address
+    struct room bodies;       // bytes of requests with these tokens; counted by net
+    struct room answers;      // bytes of unsent responses; counted by net
+    struct secrets_made made; /* tokens that the API made */
+    struct list link;         // accounts::users, or accounts::gone
 };
 
 /* One environment of a project: dev, staging, prod, preview, or a branch of preview. */
@@ -97,6 +104,7 @@ struct account {
     struct list secrets;         // secret::of_owner; none of a branch
     struct variables *variables; /* its own; NULL: none was ever set */
     struct room bodies;          /* quota of requests with its keys, within the project's */
+    struct secrets_made made;    /* keys that users made */
 
     /* Only of a branch; NULL and "" otherwise. */
     char parent_id[ID_MAX];
@@ -117,6 +125,10 @@ struct account {
 
 /* A secret key, a personal access token or a worker token.
  *
+ * An environment has one main key. It signs public tokens, and tasks and the CLI receive it.
+ * Users may make more keys, each with a label; they open the same environment. A sign-in is
+ * a personal token with which a person uses the dashboard.
+ *
  * It stays in memory after it has ended, because identities point to it. */
 struct secret {
     unsigned char hash[HASH_LEN];
@@ -124,15 +136,19 @@ struct secret {
     char *document;        /* name of its document */
     uint32_t version;      /* of its document */
     char *key;             /* clear; NULL: this is a token, or it has ended */
-    char *name;            /* of a token: display name */
-    int64_t created_at;    /* Unix ms; 0: unknown */
-    int64_t ends_at;       /* Unix ms, of a replaced key or a token with a time limit:
+    char *name;         /* of a token: display name; of a key: its label; NULL: main key */
+    int64_t created_at; /* Unix ms; 0: unknown */
+    int64_t ends_at;    /* Unix ms, of a replaced key or a token with a time limit:
                             * valid until then; 0: no limit */
-    int64_t used_at;   /* Unix ms of the last request with it since the start; 0: none */
-    bool ended;        /* revoked, or its project deleted */
-    unsigned serves;   /* of a worker token: bits of enum environment_type; else 0 */
-    bool serves_all;   /* a worker token for all projects; it has no document */
-    char only[ID_MAX]; /* only for projects of this organization; "": any */
+    int64_t used_at;    /* Unix ms of the last request with it since the start; 0: none */
+    bool ended;         /* revoked, or its project deleted */
+    bool replaced;      /* a key that another one has replaced */
+    bool signed_in;     /* a sign-in */
+    char *by;           /* document of the token that signed in; NULL: a one-time link */
+    int64_t fresh_at;   /* Unix ms of the last proof of who signed in; 0: none */
+    unsigned serves;    /* of a worker token: bits of enum environment_type; else 0 */
+    bool serves_all;    /* a worker token for all projects; it has no document */
+    char only[ID_MAX];  /* only for projects of this organization; "": any */
     struct account *account; /* of a key; set by accounts_link */
     struct user *user;       /* of a personal token; set by accounts_link */
     struct project *project; /* of a worker token; set by accounts_link */
@@ -229,6 +245,16 @@ bool user_sees(const struct user *user, const struct project *project);
 
 /* Returns true unless it was revoked or its end (ends_at) has passed. */
 bool secret_is_valid(const struct secret *secret, int64_t now_ms);
+
+/* Returns how many secrets of the list are valid. */
+size_t secrets_count(const struct list *of_owner, int64_t now_ms);
+
+/* Returns true if the person has proved within the last ten minutes who signs in. */
+enum { SECRET_FRESH_MS = 10 * 60 * 1000 };
+bool secret_is_fresh(const struct secret *secret, int64_t now_ms);
+
+/* Counts another secret. Returns false if there were `most` on this day already. */
+bool secrets_made_count(struct secrets_made *made, unsigned most, int64_t now_ms);
 
 /* Returns the environment that has its keys: of a branch its parent, else itself. */
 struct account *account_of_keys(struct account *account);

@@ -95,7 +95,7 @@ enum err command_revoke_token(struct account_command *command, struct draft *dra
     if (!secret || !secret->user)
         return command_refuse(command, "token not found; runcast token list shows them");
     fprintf(command->out, "revoked %s of %s\n", secret->name, secret->user->email);
-    draft_end(draft, secret);
+    draft_revoke_token(draft, secret);
     return OK;
 }
 

@@ -326,6 +326,121 @@ static void new_preview_key_opens_its_branches(void **state)
                         "tr_preview_zzzzzzzzzzzzzzzzzzzzzzzz");
 }
 
+/* ---- keys with a label ---- */
+
+static void make_key(struct world *world, const char *label, const char *key,
+                     int64_t lives_ms)
+{
+    struct draft draft = begin(world, now_ms);
+    draft_key(&draft, environment(world, ENVIRONMENT_PROD), slice_of(label), key,
+              lives_ms ? now_ms + lives_ms : 0);
+    commit(world, &draft);
+}
+
+static void labeled_key_does_not_become_the_main_key(void **state)
+{
+    struct world *world = *state;
+    const char *main_key = world->bootstrap.secret_keys[ENVIRONMENT_PROD];
+    make_key(world, "web \"app\"", NEW_KEY, 0);
+    for (int i = 0; i < 2; i++) {
+        struct secret *secret = accounts_secret(world->accounts, SLICE(NEW_KEY), now_ms);
+        assert_non_null(secret);
+        assert_string_equal(secret->name, "web \"app\"");
+        assert_true(secret->created_at == now_ms);
+        assert_ptr_equal(secret->account, environment(world, ENVIRONMENT_PROD));
+        assert_string_equal(environment(world, ENVIRONMENT_PROD)->secret_key, main_key);
+        assert_true(secrets_count(&secret->account->secrets, now_ms) == 2);
+        restart(world);
+    }
+}
+
+static void rotation_of_the_main_key_leaves_labeled_keys(void **state)
+{
+    struct world *world = *state;
+    make_key(world, "ci", NEW_KEY, 0);
+    rotate(world, NEWER_KEY, now_ms, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(valid_at(world, NEW_KEY, now_ms));
+        assert_string_equal(environment(world, ENVIRONMENT_PROD)->secret_key, NEWER_KEY);
+        restart(world);
+    }
+}
+
+/* The replacement lives as long as the old key would have. The grace does not extend the
+ * life of the old key. */
+static void labeled_key_is_replaced_by_one_of_the_same_label(void **state)
+{
+    struct world *world = *state;
+    make_key(world, "ci", NEW_KEY, 5000);
+    struct draft draft = begin(world, now_ms + 1000);
+    draft_replace_key(&draft, accounts_secret(world->accounts, SLICE(NEW_KEY), now_ms),
+                      NEWER_KEY, 60000);
+    commit(world, &draft);
+    for (int i = 0; i < 2; i++) {
+        struct secret *old = accounts_secret(world->accounts, SLICE(NEW_KEY), now_ms);
+        struct secret *next = accounts_secret(world->accounts, SLICE(NEWER_KEY), now_ms);
+        assert_true(old->replaced && old->ends_at == now_ms + 5000);
+        assert_true(old->created_at == now_ms);
+        assert_false(next->replaced);
+        assert_true(next->ends_at == now_ms + 6000);
+        assert_string_equal(next->name, "ci");
+        restart(world);
+    }
+}
+
+/* ---- sign-ins ---- */
+
+static void sign_in_ends_with_its_token(void **state)
+{
+    struct world *world = *state;
+    struct secret *token =
+        accounts_secret(world->accounts, slice_of(world->bootstrap.personal_token), now_ms);
+    struct draft draft = begin(world, now_ms);
+    draft_sign_in(&draft, token->user->id, token, "tr_pat_one", now_ms + 5000);
+    draft_sign_in(&draft, token->user->id, NULL, "tr_pat_two", now_ms + 5000);
+    commit(world, &draft);
+    restart(world);
+    token =
+        accounts_secret(world->accounts, slice_of(world->bootstrap.personal_token), now_ms);
+    assert_false(token->signed_in);
+    assert_true(accounts_secret(world->accounts, SLICE("tr_pat_one"), now_ms)->signed_in);
+    draft = begin(world, now_ms);
+    draft_revoke_token(&draft, token);
+    commit(world, &draft);
+    for (int i = 0; i < 2; i++) {
+        assert_false(valid_at(world, "tr_pat_one", now_ms));
+        assert_true(valid_at(world, "tr_pat_two", now_ms));
+        restart(world);
+    }
+}
+
+static void sign_in_is_fresh_for_ten_minutes(void **state)
+{
+    struct world *world = *state;
+    struct secret *token =
+        accounts_secret(world->accounts, slice_of(world->bootstrap.personal_token), now_ms);
+    assert_false(secret_is_fresh(token, now_ms));
+    struct draft draft = begin(world, now_ms);
+    draft_sign_in(&draft, token->user->id, NULL, "tr_pat_one", 0);
+    commit(world, &draft);
+    const struct secret *one =
+        accounts_secret(world->accounts, SLICE("tr_pat_one"), now_ms);
+    assert_true(secret_is_fresh(one, now_ms));
+    assert_true(secret_is_fresh(one, now_ms + SECRET_FRESH_MS - 1));
+    assert_false(secret_is_fresh(one, now_ms + SECRET_FRESH_MS));
+    assert_false(secret_is_fresh(one, now_ms - 1)); /* the clock was set back */
+}
+
+static void limit_of_made_secrets_is_per_day(void **state)
+{
+    (void)state;
+    struct secrets_made made = { 0 };
+    assert_true(secrets_made_count(&made, 2, now_ms));
+    assert_true(secrets_made_count(&made, 2, now_ms));
+    assert_false(secrets_made_count(&made, 2, now_ms));
+    assert_true(secrets_made_count(&made, 2, now_ms + 24 * 60 * 60 * 1000));
+}
+
 static void no_document_contains_a_new_key(void **state)
 {
     struct world *world = *state;
@@ -473,6 +588,12 @@ int main(void)
         IN_WORLD(shorter_grace_applies_to_earlier_keys),
         IN_WORLD(later_rotation_does_not_extend_earlier_grace),
         IN_WORLD(new_preview_key_opens_its_branches),
+        IN_WORLD(labeled_key_does_not_become_the_main_key),
+        IN_WORLD(rotation_of_the_main_key_leaves_labeled_keys),
+        IN_WORLD(labeled_key_is_replaced_by_one_of_the_same_label),
+        IN_WORLD(sign_in_ends_with_its_token),
+        IN_WORLD(sign_in_is_fresh_for_ten_minutes),
+        IN_WORLD(limit_of_made_secrets_is_per_day),
         IN_WORLD(no_document_contains_a_new_key),
         IN_WORLD(revoked_token_is_rejected),
         IN_WORLD(deleted_project_is_gone_at_once_and_after_a_restart),
