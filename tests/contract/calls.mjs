@@ -7,6 +7,9 @@ import { createHash } from "node:crypto";
 import { Builder, bundle, Deployer, form } from "../support/js/deployments.mjs";
 
 const pat = (w) => ({ key: w.pat });
+const signIn = async (w) => (await w.post("/api/v1/sign-in", { code: w.pat }, { key: null })).json.token;
+const secretKeys = (w) => `/api/v1/projects/${w.ref}/staging/keys`;
+const secretKey = async (w) => (await w.post(secretKeys(w), { name: "another" }, pat(w))).json.id;
 const lines = { headers: { "content-type": "application/x-ndjson" } };
 const verifier = "a".repeat(43), login = { codeChallenge: createHash("sha256").update(verifier).digest("base64url"), codeChallengeMethod: "S256" };
 const queue = "/api/v1/queues/hello";
@@ -113,6 +116,21 @@ export const calls = {
   list_workers_v1: (w) => w.get("/api/v1/environments/workers"),
   list_tokens_v1: (w) => w.get("/api/v1/tokens", pat(w)),
   list_keys_v1: async (w) => { for (const env of ["dev", "nobody"]) await w.get(`/api/v1/projects/${w.ref}/${env}/keys`, pat(w)); },
+  create_token_v1: async (w) => { for (const name of ["made", ""]) await w.post("/api/v1/tokens", { name, expiresIn: "1d" }, pat(w)); },
+  revoke_token_v1: async (w) => {
+    const made = await w.post("/api/v1/tokens", { name: "revoked" }, pat(w)), key = await signIn(w);
+    for (const options of [pat(w), { key }, { key }]) await w.delete(`/api/v1/tokens/${made.json.id}`, options);
+  },
+  create_key_v1: async (w) => { for (const name of ["made", ""]) await w.post(secretKeys(w), { name, expiresIn: "1d" }, pat(w)); },
+  reveal_key_v1: async (w) => { for (const id of [await secretKey(w), "nobody"]) await w.post(`${secretKeys(w)}/${id}/reveal`, undefined, pat(w)); },
+  rotate_key_v1: async (w) => {
+    const id = await secretKey(w), key = await signIn(w);
+    for (const options of [pat(w), { key }, { key }]) await w.post(`${secretKeys(w)}/${id}/rotate`, { grace: "1h" }, options);
+  },
+  revoke_key_v1: async (w) => {
+    const id = await secretKey(w), key = await signIn(w), [main] = (await w.get(secretKeys(w), pat(w))).json.data;
+    for (const [one, options] of [[id, pat(w)], [id, { key }], [id, { key }], [main.id, { key }]]) await w.delete(`${secretKeys(w)}/${one}`, options);
+  },
   list_schedules_v1: async (w) => { await schedule(w); await w.get("/api/v1/schedules?page=1&perPage=10"); },
   create_schedule_v1: async (w) => { await schedule(w); await w.post("/api/v1/schedules", { ...cron, cron: "nonsense" }); },
   get_schedule_v1: async (w) => w.get(await schedule(w)),
@@ -286,6 +304,11 @@ export const calls = {
   page_of_sign_in: (w) => w.get("/login", { key: null }),
   page_of_organization: (w) => w.get("/orgs/acme", { key: null }),
   page_of_login: (w) => w.get("/account/authorization-code/nobody", { key: null }),
+  sign_out_v1: async (w) => { for (const options of [{ key: await signIn(w) }, pat(w)]) await w.delete("/api/v1/sign-in", options); },
+  confirm_sign_in_v1: async (w) => {
+    const key = await signIn(w);
+    for (const code of [w.pat, "tr_link_nobody"]) await w.post("/api/v1/sign-in/confirm", { code }, { key });
+  },
   sign_in_v1: async (w) => { for (const code of [await w.link(), "tr_link_nobody"]) await w.post("/api/v1/sign-in", { code }, { key: null }); },
   create_authorization_code_v1: async (w) => { await w.post("/api/v1/authorization-code", login, { key: null }); await w.post("/api/v1/authorization-code", { ...login, codeChallenge: "short" }, { key: null }); },
   retrieve_authorization_code_v1: async (w) => { const { authorizationCode } = (await w.post("/api/v1/authorization-code", login, { key: null })).json; await w.get(`/api/v1/authorization-code/${authorizationCode}`, pat(w)); await w.get("/api/v1/authorization-code/nobody", pat(w)); },

@@ -369,15 +369,26 @@ class Actor {
     await this.askBoth("a token for", other.sub, (one) => ({ method: "GET", path, key: signJwt(side.key, claims(one)), headers: { connection: "keep-alive" } }));
   }
 
+  /** The key of another organization, in its own project and in ours. */
+  async key(stranger, sees) {
+    const { side, random } = this, id = random.pick(stranger.keyIds), [method, rest] = random.pick([["POST", "/reveal"], ["POST", "/rotate"], ["DELETE", ""]]);
+    const ask = (ref, one) => ({ method, path: `/api/v1/projects/${ref}/dev/keys/${one}${rest}`, key: side.pat, sees, body: method === "POST" ? {} : undefined });
+    await this.askBoth("a key", id, (one) => ask(side.ref, one));
+    await this.askBoth("a project", stranger.ref, (one) => ask(one, id));
+  }
+
   /** A personal token reaches the projects of its organization, and must not learn of others. */
   async person() {
     const { side, random } = this, stranger = sides.find((one) => one.pat !== side.pat);
     const sees = sides.filter((one) => one.pat === side.pat).map((one) => one.letter).join("");
-    const path = random.pick(["/runs?page[size]=5", `/runs?page[size]=5&filter[tag]=${random.pick(tags)}`, "/dev", "/prod", "/staging", "/preview", "", "/branches", "/dev/keys", "/dev-status", "rename", "make", "+branches", "+branches/archive", "organization"]);
+    const path = random.pick(["/runs?page[size]=5", `/runs?page[size]=5&filter[tag]=${random.pick(tags)}`, "/dev", "/prod", "/staging", "/preview", "", "/branches", "/dev/keys", "+dev/keys", "key", "token", "/dev-status", "rename", "make", "+branches", "+branches/archive", "organization"]);
     if (path.startsWith("/runs")) await this.ask("person", { method: "GET", path: encodeURI(`/api/v1/projects/${side.ref}${path}`), key: side.pat, sees });
     if (path === "rename") return await this.askBoth("a project", stranger.ref, (one) => ({ method: "PATCH", path: `/api/v1/projects/${one}`, key: side.pat, sees, body: { name: "trespass" } }));
     if (path === "make") return await this.askBoth("an organization", stranger.organization, (one) => ({ method: "POST", path: `/api/v1/orgs/${one}/projects`, key: side.pat, sees, body: { name: "trespass" } }));
     if (path === "organization") return await this.askBoth("an organization", stranger.organization, (one) => ({ method: "GET", path: `/api/v1/orgs/${one}/projects`, key: side.pat, sees }));
+    if (path === "key") return await this.key(stranger, sees);
+    if (path === "token") return await this.askBoth("a token", stranger.patId, (one) => ({ method: "DELETE", path: `/api/v1/tokens/${one}`, key: side.pat, sees }));
+    if (path === "+dev/keys") return await this.askBoth("a project", stranger.ref, (one) => ({ method: "POST", path: `/api/v1/projects/${one}/dev/keys`, key: side.pat, sees, body: { name: "trespass" } }));
     if (path.startsWith("+")) {
       const body = { branch: `kanari-${side.letter}-trespass`, env: "preview" };
       await this.askBoth("a project", stranger.ref, (one) => ({ method: "POST", path: `/api/v1/projects/${one}/${path.slice(1)}`, key: side.pat, sees, body }));
@@ -519,6 +530,8 @@ before(async () => {
     side.reader = await publicToken(gateway, { key: side.key, scopes: ["read:runs"], expiresInS: 86400 });
     side.narrow = await publicToken(gateway, { key: side.key, scopes: ["read:tags:tag-1", "read:tasks:task-1"], expiresInS: 86400 });
     side.organization = (await gateway.get("/api/v1/orgs", { key: side.pat })).json[0].id;
+    side.patId = (await gateway.get("/api/v1/tokens", { key: side.pat })).json.data.find(({ isThis }) => isThis).id;
+    side.keyIds = (await Promise.all(["dev", "staging", "prod"].map(async (env) => (await gateway.get(`/api/v1/projects/${side.ref}/${env}/keys`, { key: side.pat })).json.data ?? []))).flat().map(({ id }) => id);
     side.runs.push((await gateway.post("/api/v1/tasks/task-0/trigger", {}, { key: side.key })).json.id);
     owners.set(side.runs[0], side.letter);
   }

@@ -107,7 +107,7 @@ describe("a one-time link", () => {
   });
 
   test("with an invalid code is refused", async () => {
-    for (const body of [{}, { code: 5 }, { code: "" }, { code: "tr_link_" }, { code: keys.pat }, { code: keys.dev }]) assert.equal((await gateway.post("/api/v1/sign-in", body, { key: null })).status, 400);
+    for (const body of [{}, { code: 5 }, { code: "" }, { code: "tr_link_" }, { code: keys.dev }]) assert.equal((await gateway.post("/api/v1/sign-in", body, { key: null })).status, 400);
   });
 });
 

@@ -147,7 +147,14 @@ export const rows = [
   { route: "POST /api/v1/token", takes: "anyone", at: () => post({ authorizationCode: "nobody", codeVerifier: "a", approvalCode: "b" }), ok: [404] },
   { route: "GET /api/v1/authorization-code/:", takes: "personal", at: () => ({ path: "/api/v1/authorization-code/nobody" }), ok: [404] },
   ...["approve", "refuse"].map((verb) => ({ route: `POST /api/v1/authorization-code/:/${verb}`, takes: "personal", at: () => ({ path: `/api/v1/authorization-code/nobody/${verb}`, body: {} }), ok: [404] })),
+  { route: "DELETE /api/v1/sign-in", takes: "personal", at: () => ({}), ok: [400] }, // the token is not a sign-in
+  { route: "POST /api/v1/sign-in/confirm", takes: "personal", at: () => post({ code: "tr_link_nobody" }), ok: [400] },
   { route: "GET /api/v1/tokens", takes: "personal", at: () => ({}) },
+  { route: "POST /api/v1/tokens", takes: "personal", at: () => post({}), ok: [400] },
+  { route: "DELETE /api/v1/tokens/:", takes: "personal", at: () => ({ path: "/api/v1/tokens/nobody" }), ok: [404] },
+  { route: "POST /api/v1/projects/:/:/keys", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/dev/keys`, body: {} }), ok: [400] },
+  ...[["POST", "/reveal"], ["POST", "/rotate"], ["DELETE", ""]].map(([method, rest]) =>
+    ({ route: `${method} /api/v1/projects/:/:/keys/:${rest}`, takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/dev/keys/nobody${rest}`, body: method === "POST" ? {} : undefined }), ok: [404] })),
   { route: "GET /api/v1/projects/:/:/keys", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/prod/keys` }) },
   { route: "POST /api/v1/projects/:/:/jwt", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/prod/jwt`, body: {} }) },
   { route: "POST /engine/v1/worker-actions/builds/dequeue", takes: "worker", at: () => post("["), ok: [400] }, // invalid JSON, since a valid call would be held

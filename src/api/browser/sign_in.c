@@ -1,6 +1,8 @@
 /* sign_in.c - lets a person get a personal access token without typing one.
  *
- *   runcast dashboard ─► one-time link ─► POST /api/v1/sign-in ─► a token for 12 hours
+ *   runcast dashboard ─► one-time link ─► POST /api/v1/sign-in ─► a sign-in for 12 hours
+ *                     personal token ─┘
+ *     another link or token ─► POST /api/v1/sign-in/confirm ─► fresh for 10 minutes
  *
  *   trigger.dev login ─► POST /api/v1/authorization-code (PKCE) ─► link to the dashboard
  *     the person: GET, POST …/approve ─► approval code ─► the CLI, by its port or pasted
@@ -8,7 +10,8 @@
  *
  * Every wrong code gets the same response, so that guessing reveals nothing. The code of a
  * link is a token that grants nothing else (bootstrap_draw_link). It is stored, and ends
- * with its use, in the same commit that makes the other token. */
+ * with its use, in the same commit that makes the other token. A sign-in by a personal token
+ * ends with that token. A sign-in cannot make or confirm another one. */
 #include <ctype.h>
 
 #include "accounts/account_writer.h"
@@ -29,21 +32,24 @@ enum {
     TOKENS_OF_USER_MAX = 50, /* valid ones; runcast token create makes more */
     IP6_SITE_BYTES = 6,      /* the first ones; one site may have all addresses below */
     SHOWN_END = 4,           /* last characters of a token that are shown */
+    MADE_A_DAY = 200,        /* tokens of a user; ended ones stay in memory */
 };
 
 struct signing {
     struct api_call *call;
     struct account_write write;
-    char link[PERSONAL_TOKEN_MAX]; /* code of a one-time link; "": a login of the CLI */
+    /* code of a one-time link, or a personal token; "": a login of the CLI */
+    char code[PERSONAL_TOKEN_MAX];
     const struct secret *approver; /* token of the person who approved such a login */
     char user_id[ID_MAX];
-    char name[96]; /* of the new token */
+    char name[96]; /* of the new token; of a login */
     char token[PERSONAL_TOKEN_MAX];
     int64_t ends_at; /* Unix ms; 0: never */
 };
 
 static const char wrong_link[] =
     "This link was used or has expired; runcast dashboard prints another one";
+static const char wrong_token[] = "Unknown or expired token";
 static const char wrong_code[] = "unknown login: it was used, refused, or has expired; "
                                  "begin again with trigger.dev login";
 
@@ -79,42 +85,79 @@ static void end_old(struct draft *draft, const struct user *user)
 
 /* Limits the user's valid tokens. Each is stored for good unless it is revoked: a loop of
  * logins must not fill the disk. */
-static enum err check_count(const struct user *user, int64_t now_ms, struct failure *why)
+static enum err check_count(struct user *user, int64_t now_ms, struct failure *why)
 {
-    size_t count = 0;
-    list_each (link, &user->secrets)
-        count += secret_is_valid(container_of(link, struct secret, of_owner), now_ms);
-    if (count < TOKENS_OF_USER_MAX)
-        return OK;
-    return explain(why, ERR_RULE,
-                   "You have too many valid tokens (%zu); revoke some on the gateway's "
-                   "machine with runcast token list and runcast token revoke",
-                   count);
+    size_t count = secrets_count(&user->secrets, now_ms);
+    if (count >= TOKENS_OF_USER_MAX)
+        return explain(why, ERR_RULE,
+                       "You have too many valid tokens (%zu); revoke some on the gateway's "
+                       "machine with runcast token list and runcast token revoke",
+                       count);
+    if (!secrets_made_count(&user->made, MADE_A_DAY, now_ms))
+        return explain(why, ERR_RULE, "Too many tokens were made for you today (max %d)",
+                       MADE_A_DAY);
+    return OK;
+}
+
+static bool is_link(const char *code)
+{
+    return strncmp(code, BOOTSTRAP_LINK_PREFIX, strlen(BOOTSTRAP_LINK_PREFIX)) == 0;
+}
+
+/* Finds the one-time link or personal token that a code is. Returns NULL if it is unknown,
+ * has ended, or is itself a sign-in. */
+static struct secret *find_code(struct accounts *accounts, struct slice code,
+                                int64_t now_ms)
+{
+    bool right = slice_starts(code, BOOTSTRAP_LINK_PREFIX) || slice_starts(code, "tr_pat_");
+    struct secret *secret = right && code.len < PERSONAL_TOKEN_MAX
+                                ? accounts_secret(accounts, code, now_ms)
+                                : NULL;
+    return secret && secret->user && !secret->signed_in ? secret : NULL;
+}
+
+/* Drafts the sign-in that a code makes. It ends no later than its token; a link ends now. */
+static void draft_by_code(struct signing *op, struct draft *draft, struct secret *code)
+{
+    bool by_link = is_link(op->code);
+    op->ends_at = draft->now_ms + SIGNED_IN_MS;
+    if (by_link)
+        draft_end(draft, code);
+    else if (code->ends_at && code->ends_at < op->ends_at)
+        op->ends_at = code->ends_at;
+    code->used_at = draft->now_ms;
+    draft_sign_in(draft, op->user_id, by_link ? NULL : code, op->token, op->ends_at);
+}
+
+static const char *why_wrong(const char *code)
+{
+    return !*code ? wrong_code : is_link(code) ? wrong_link : wrong_token;
 }
 
 static enum err decide(struct account_write *write, struct accounts *accounts,
                        struct draft *draft)
 {
     struct signing *op = container_of(write, struct signing, write);
-    struct secret *link =
-        *op->link ? accounts_secret(accounts, slice_of(op->link), draft->now_ms) : NULL;
-    const struct secret *by = *op->link ? link : op->approver;
+    struct secret *code =
+        *op->code ? find_code(accounts, slice_of(op->code), draft->now_ms) : NULL;
+    const struct secret *by = *op->code ? code : op->approver;
     struct user *user = by && secret_is_valid(by, draft->now_ms) ? by->user : NULL;
     if (!user)
-        return explain(&write->why, ERR_INVALID, "%s", *op->link ? wrong_link : wrong_code);
+        return explain(&write->why, ERR_INVALID, "%s", why_wrong(op->code));
     enum err refused = check_count(user, draft->now_ms, &write->why);
     if (refused)
         return refused;
     end_old(draft, user);
-    if (link)
-        draft_end(draft, link);
     snprintf(op->user_id, sizeof(op->user_id), "%s", user->id);
     bootstrap_draw_token(op->token);
-    draft_token(draft, user->id, slice_of(op->name), op->token, op->ends_at);
+    if (code)
+        draft_by_code(op, draft, code);
+    else
+        draft_token(draft, user->id, slice_of(op->name), op->token, 0);
     return OK;
 }
 
-static void reply_link(struct signing *op, const struct user *user)
+static void reply_sign_in(struct signing *op, const struct user *user)
 {
     char ends_at[TIME_TEXT_LEN + 1];
     text_from_time(op->ends_at, ends_at);
@@ -144,8 +187,8 @@ static void on_written(struct account_write *write, enum err status)
               op->name, "result", status ? call->why.text : "ok", NULL);
     if (!user)
         api_reply_error(call, status ? status : ERR_INVALID);
-    else if (*op->link)
-        reply_link(op, user);
+    else if (*op->code)
+        reply_sign_in(op, user);
     else
         reply_token(op);
     secret_wipe((char *)op, sizeof(*op));
@@ -181,15 +224,10 @@ static enum err check_page(struct api_call *call)
         "A page of another origin cannot sign in here; open the gateway's own page");
 }
 
-/* ---- by a one-time link ---- */
+/* ---- by a one-time link or a token ---- */
 
-static bool is_link(struct api_call *call, struct slice code)
-{
-    return slice_starts(code, BOOTSTRAP_LINK_PREFIX) && code.len < PERSONAL_TOKEN_MAX &&
-           accounts_secret(api_accounts(call->api), code, wall_of(call));
-}
-
-static enum err sign_in(struct api_call *call)
+/* Reads the code of the body, and writes it to out if it is valid. */
+static enum err read_code(struct api_call *call, char out[PERSONAL_TOKEN_MAX])
 {
     json_t *body;
     enum err refused = check_page(call);
@@ -197,19 +235,135 @@ static enum err sign_in(struct api_call *call)
     if (refused)
         return refused;
     struct slice code = text_of(body, "code");
-    if (!code.ptr) {
+    if (!code.ptr)
         refused = explain(&call->why, ERR_INVALID, "code: must be a string");
-    } else if (!is_link(call, code)) {
-        refused = explain(&call->why, ERR_INVALID, "%s", wrong_link);
-    } else {
-        struct signing *op = signing_create(call);
-        snprintf(op->link, sizeof(op->link), "%.*s", SLICE_ARG(code));
-        snprintf(op->name, sizeof(op->name), "dashboard");
-        op->ends_at = wall_of(call) + SIGNED_IN_MS;
-        sign_in_begin(op);
-    }
+    else if (!find_code(api_accounts(call->api), code, wall_of(call)))
+        refused = explain(&call->why, ERR_INVALID, "%s",
+                          slice_starts(code, "tr_pat_") ? wrong_token : wrong_link);
+    else
+        snprintf(out, PERSONAL_TOKEN_MAX, "%.*s", SLICE_ARG(code));
     json_decref(body);
     return refused;
+}
+
+static enum err sign_in(struct api_call *call)
+{
+    struct signing *op = signing_create(call);
+    enum err refused = read_code(call, op->code);
+    if (refused) {
+        free(op);
+        return refused;
+    }
+    snprintf(op->name, sizeof(op->name), "dashboard");
+    sign_in_begin(op);
+    return OK;
+}
+
+/* ---- confirming a sign-in ---- */
+
+static bool is_same_person(const struct user *one, const struct user *other)
+{
+    return one == other ||
+           (one->email && other->email && strcmp(one->email, other->email) == 0);
+}
+
+static enum err decide_confirm(struct account_write *write, struct accounts *accounts,
+                               struct draft *draft)
+{
+    struct signing *op = container_of(write, struct signing, write);
+    const struct identity *identity = op->call->identity;
+    struct secret *code = find_code(accounts, slice_of(op->code), draft->now_ms);
+    if (identity_has_ended(identity, draft->now_ms))
+        return explain(&write->why, ERR_UNAUTHORIZED, "%s", identity_ended_reason);
+    if (!code)
+        return explain(&write->why, ERR_INVALID, "%s", why_wrong(op->code));
+    if (!is_same_person(code->user, identity->user))
+        return explain(&write->why, ERR_RULE,
+                       "This is a link or token of another user; sign out first to use it");
+    if (is_link(op->code))
+        draft_end(draft, code);
+    op->ends_at = draft->now_ms + SECRET_FRESH_MS;
+    return OK;
+}
+
+static void on_confirmed(struct account_write *write, enum err status)
+{
+    struct signing *op = container_of(write, struct signing, write);
+    struct api_call *call = op->call;
+    char until[TIME_TEXT_LEN + 1];
+    call->why = write->why;
+    log_audit(call->route->path, "by", call->x->peer, "user", call->identity->user->id,
+              "result", status ? call->why.text : "ok", NULL);
+    if (status) {
+        api_reply_error(call, status);
+    } else {
+        call->identity->secret->fresh_at = op->ends_at - SECRET_FRESH_MS;
+        text_from_time(op->ends_at, until);
+        api_reply_value(call, 200, json_pack("{s:s}", "freshUntil", until));
+    }
+    secret_wipe((char *)op, sizeof(*op));
+    free(op);
+}
+
+/* Kept in memory only: after a restart, the person confirms again. */
+static enum err confirm_sign_in(struct api_call *call)
+{
+    if (!call->identity->secret->signed_in)
+        return explain(&call->why, ERR_INVALID,
+                       "Only a sign-in can be confirmed; POST /api/v1/sign-in makes one of "
+                       "this token");
+    struct signing *op = signing_create(call);
+    enum err refused = read_code(call, op->code);
+    if (refused) {
+        free(op);
+        return refused;
+    }
+    op->write.decide = decide_confirm;
+    op->write.done = on_confirmed;
+    sign_in_begin(op);
+    return OK;
+}
+
+/* ---- signing out ---- */
+
+static enum err decide_sign_out(struct account_write *write, struct accounts *accounts,
+                                struct draft *draft)
+{
+    struct signing *op = container_of(write, struct signing, write);
+    const struct identity *identity = op->call->identity;
+    (void)accounts;
+    if (identity_has_ended(identity, draft->now_ms))
+        return explain(&write->why, ERR_UNAUTHORIZED, "%s", identity_ended_reason);
+    draft_end(draft, identity->secret);
+    return OK;
+}
+
+static void on_signed_out(struct account_write *write, enum err status)
+{
+    struct signing *op = container_of(write, struct signing, write);
+    struct api_call *call = op->call;
+    call->why = write->why;
+    log_audit(call->route->path, "by", call->x->peer, "user", call->identity->user->id,
+              "result", status ? call->why.text : "ok", NULL);
+    if (status)
+        api_reply_error(call, status);
+    else
+        api_reply_json(call, 200, SLICE("{}"));
+    free(op);
+}
+
+/* A page calls this with whatever its tab has, so a token of a program is refused. */
+static enum err sign_out(struct api_call *call)
+{
+    if (!call->identity->secret->signed_in)
+        return explain(
+            &call->why, ERR_INVALID,
+            "This token is not a sign-in; DELETE /api/v1/tokens/{id} revokes it");
+    struct signing *op = signing_create(call);
+    op->write.decide = decide_sign_out;
+    op->write.done = on_signed_out;
+    sign_in_begin(op);
+    return OK;
 }
 
 /* ---- login of the CLI ---- */
@@ -400,10 +554,22 @@ static enum err give_token(struct api_call *call)
 static const struct route routes[] = {
     { .method = HTTP_POST_, .path = "/api/v1/sign-in",
       .needs_lead = true, .body_limit = STRANGER_BODY_MAX, .handle = sign_in,
-      .id = "sign_in_v1", .summary = "A token for the code of a one-time link",
+      .id = "sign_in_v1", .summary = "A sign-in for the code of a one-time link, or for a "
+          "personal access token",
       .body = "{code: string, ...}",
       .reply = "{token: string, expiresAt: datetime, user: {id: string, email: string, "
           "name: string}}",
+      .also = "422" },
+    { .method = HTTP_DELETE_, .path = "/api/v1/sign-in",
+      .auth = AUTH_PERSONAL, .body_limit = STRANGER_BODY_MAX, .handle = sign_out,
+      .id = "sign_out_v1", .summary = "Ends the sign-in that calls",
+      .reply = "{...}",
+      .also = "400" },
+    { .method = HTTP_POST_, .path = "/api/v1/sign-in/confirm",
+      .auth = AUTH_PERSONAL, .body_limit = STRANGER_BODY_MAX, .handle = confirm_sign_in,
+      .id = "confirm_sign_in_v1", .summary = "Proves again who has signed in",
+      .body = "{code: string, ...}",
+      .reply = "{freshUntil: datetime}",
       .also = "422" },
     { .method = HTTP_POST_, .path = LOGIN,
       .needs_lead = true, .body_limit = STRANGER_BODY_MAX, .handle = begin_login,

@@ -1,9 +1,11 @@
-/* credentials.c - lists a person's tokens and an environment's keys, never the secrets.
+/* credentials.c - the table of routes of keys and tokens, and the handlers that list them.
  *
- * It shows their names, when they were made, and when a request last used them. The secrets
- * are shown only where the gateway runs. */
+ * Lists show names, when a credential was made, and when a request last used it. They never
+ * contain a secret. */
+#include "api/router/credentials.h"
+
 #include "api/request/project.h"
-#include "api/request/route.h"
+#include "api/router/credential_write.h"
 #include "base/json/members.h"
 
 enum { NO_BODY = 4096, KEY_END = 4 /* last characters of a key that are shown */ };
@@ -51,6 +53,7 @@ static enum err list_tokens(struct api_call *call)
         members_add_text(&out, "id", slice_of(id));
         members_add_text(&out, "name", slice_of(secret->name ? secret->name : ""));
         members_add_bool(&out, "isThis", secret == identity->secret);
+        members_add_bool(&out, "isSignIn", secret->signed_in);
         add_times(secret, &out);
     }
     end_list(call, &out);
@@ -68,8 +71,14 @@ static void add_key(const struct secret *secret, struct buf *out)
     buf_add_text(&shown, "…");
     if (key.len > name.len + 2 * KEY_END)
         buf_add(&shown, slice_from(key, key.len - KEY_END));
+    char id[SECRET_ID_LEN + 1];
+    secret_show_id(secret, id);
     begin_item(out);
+    members_add_text(out, "id", slice_of(id));
     members_add_text(out, "name", buf_slice(&shown));
+    members_add_text(out, "label", slice_of(secret->name));
+    members_add_bool(out, "isMain", !secret->name);
+    members_add_bool(out, "isReplaced", secret->replaced);
     buf_finish(&shown);
     add_times(secret, out);
 }
@@ -94,19 +103,54 @@ static enum err list_keys(struct api_call *call)
     return OK;
 }
 
+#define KEYS "/api/v1/projects/{projectRef}/{env}/keys"
+
 /* clang-format off */
 static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/api/v1/tokens",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_tokens,
       .id = "list_tokens_v1", .summary = "List the personal access tokens of the person",
-      .reply = "{data: {id: string, name: string, isThis: boolean, createdAt?: datetime, "
-          "expiresAt?: datetime, lastUsedAt?: datetime}[]}" },
-    { .method = HTTP_GET_, .path = "/api/v1/projects/{projectRef}/{env}/keys",
+      .reply = "{data: {id: string, name: string, isThis: boolean, isSignIn: boolean, "
+          "createdAt?: datetime, expiresAt?: datetime, lastUsedAt?: datetime}[]}" },
+    { .method = HTTP_POST_, .path = "/api/v1/tokens",
+      .auth = AUTH_PERSONAL, .body_limit = CREDENTIAL_BODY, .handle = token_create,
+      .id = "create_token_v1", .summary = "Make a personal access token, which is shown once",
+      .body = "{name: string, expiresIn?: string|null, ...}",
+      .reply = "{id: string, name: string, token: string}",
+      .also = "422" },
+    { .method = HTTP_DELETE_, .path = "/api/v1/tokens/{tokenId}",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = token_revoke,
+      .id = "revoke_token_v1", .summary = "Revoke a personal access token, after a fresh sign-in",
+      .reply = "{...}",
+      .also = "403" },
+    { .method = HTTP_GET_, .path = KEYS,
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_keys,
       .id = "list_keys_v1", .summary = "List the secret keys of an environment, without "
           "what is secret of them",
-      .reply = "{data: {name: string, createdAt?: datetime, expiresAt?: datetime, "
-          "lastUsedAt?: datetime}[]}" },
+      .reply = "{data: {id: string, name: string, label?: string, isMain: boolean, "
+          "isReplaced: boolean, createdAt?: datetime, expiresAt?: datetime, lastUsedAt?: "
+          "datetime}[]}" },
+    { .method = HTTP_POST_, .path = KEYS,
+      .auth = AUTH_PERSONAL, .body_limit = CREDENTIAL_BODY, .handle = key_create,
+      .id = "create_key_v1", .summary = "Make another secret key of an environment",
+      .body = "{name: string, expiresIn?: string|null, ...}",
+      .reply = "{id: string, key: string}",
+      .also = "422" },
+    { .method = HTTP_POST_, .path = KEYS "/{keyId}/reveal",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = key_reveal,
+      .id = "reveal_key_v1", .summary = "Show a secret key; the audit log says who has seen it",
+      .reply = "{id: string, key: string}" },
+    { .method = HTTP_POST_, .path = KEYS "/{keyId}/rotate",
+      .auth = AUTH_PERSONAL, .body_limit = CREDENTIAL_BODY, .handle = key_rotate,
+      .id = "rotate_key_v1", .summary = "Replace a secret key, after a fresh sign-in",
+      .body = "{grace?: string|null, ...}",
+      .reply = "{id: string, key: string}",
+      .also = "403 409 422" },
+    { .method = HTTP_DELETE_, .path = KEYS "/{keyId}",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = key_revoke,
+      .id = "revoke_key_v1", .summary = "Revoke a secret key, after a fresh sign-in",
+      .reply = "{...}",
+      .also = "403 422" },
     { 0 },
 };
 /* clang-format on */

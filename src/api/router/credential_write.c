@@ -1,0 +1,138 @@
+/* credential_write.c - runs the writes on keys and tokens, and audits them. */
+#include "api/router/credential_write.h"
+
+#include "api/request/request_log.h"
+#include "api/request/route.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/vault/secret.h"
+
+enum { SPAN_DAYS_MAX = 365, DAY_MS = 24 * 60 * 60 * 1000 };
+
+static int64_t wall_of(const struct api_call *call)
+{
+    return loop_wall_ms(engine_loop(api_engine(call->api)));
+}
+
+struct credential_write *credential_write_create(struct api_call *call)
+{
+    struct credential_write *op = mem_new(struct credential_write);
+    op->call = call;
+    return op;
+}
+
+static void destroy(struct credential_write *op)
+{
+    bytes_unref(op->claim.key);
+    secret_wipe(op, sizeof(*op));
+    free(op);
+}
+
+static void on_written(struct account_write *write, enum err status)
+{
+    struct credential_write *op = container_of(write, struct credential_write, write);
+    struct api_call *call = op->call;
+    char actor[ACTOR_TEXT];
+    if (op->claim.taken) {
+        status = OK;
+        snprintf(op->id, sizeof(op->id), "%.*s", SECRET_ID_LEN, op->claim.owner);
+    }
+    call->why = op->write.why;
+    request_log_actor(call, actor);
+    log_audit(call->route->path, "by", actor, op->account ? "key" : "token", op->id, "name",
+              op->label, "result", status ? call->why.text : "ok",
+              op->account ? "environment" : NULL, op->account ? op->account->id : NULL,
+              NULL);
+    if (status)
+        api_reply_error(call, status);
+    else
+        op->reply(op);
+    destroy(op);
+}
+
+void credential_write_begin(struct credential_write *op,
+                            enum err (*decide)(struct account_write *, struct accounts *,
+                                               struct draft *),
+                            void (*reply)(struct credential_write *op))
+{
+    op->reply = reply;
+    op->write.decide = decide;
+    op->write.done = on_written;
+    op->call->busy = true;
+    account_write_begin(api_options(op->call->api)->writer, &op->write);
+}
+
+enum err credential_check_caller(struct credential_write *op, int64_t now_ms)
+{
+    if (!identity_has_ended(op->call->identity, now_ms))
+        return OK;
+    return explain(&op->write.why, ERR_UNAUTHORIZED, "%s", identity_ended_reason);
+}
+
+enum err credential_check_fresh(struct api_call *call)
+{
+    const struct secret *secret = call->identity->secret;
+    if (secret->signed_in && secret_is_fresh(secret, wall_of(call)))
+        return OK;
+    return explain(&call->why, ERR_FORBIDDEN,
+                   "This cannot be undone. It needs a sign-in that is younger than 10 "
+                   "minutes: %s",
+                   secret->signed_in ? "confirm yours with POST /api/v1/sign-in/confirm"
+                                     : "POST /api/v1/sign-in makes one of this token");
+}
+
+enum err credential_read_label(struct credential_write *op, const json_t *body)
+{
+    const json_t *value = json_object_get(body, "name");
+    struct slice text =
+        slice_trim((struct slice){ json_string_value(value), json_string_length(value) });
+    if (!json_is_string(value) || !account_name_is_right(text))
+        return explain(&op->call->why, ERR_INVALID,
+                       "name: must be a string of 1 to %d bytes without control "
+                       "characters",
+                       ACCOUNT_NAME_MAX);
+    snprintf(op->label, sizeof(op->label), "%.*s", SLICE_ARG(text));
+    return OK;
+}
+
+enum err credential_read_span(struct api_call *call, const json_t *body, const char *member,
+                              int64_t *ms)
+{
+    const json_t *value = json_object_get(body, member);
+    const char *text = json_string_value(value);
+    if (!value || json_is_null(value))
+        return OK;
+    *ms = 0;
+    if (text && strcmp(text, "0") == 0)
+        return OK;
+    if (text && !text_to_duration_ms(slice_of(text), ms) && *ms > 0 &&
+        *ms <= (int64_t)SPAN_DAYS_MAX * DAY_MS)
+        return OK;
+    return explain(&call->why, ERR_INVALID,
+                   "%s: must be a span like \"24h\" or \"90d\" (max %dd)", member,
+                   SPAN_DAYS_MAX);
+}
+
+void credential_claim(struct credential_write *op, const char *kind, const char *inside)
+{
+    struct buf space = { 0 };
+    buf_add_text(&space, CLAIM_NO_TASK);
+    buf_print(&space, "%s\n%s\n%s", kind, op->call->identity->user->id, inside);
+    op->claim = (struct claim){
+        .kind = CLAIM_REQUEST,
+        .env = ENV_INSTALLATION,
+        .key = api_request_claim(op->call, buf_slice(&space)),
+        .expires_at = wall_of(op->call) + API_REQUEST_KEPT_MS,
+    };
+    buf_finish(&space);
+    if (op->claim.key)
+        op->write.claim = &op->claim;
+}
+
+void credential_show_id(const char *secret, char id[SECRET_ID_LEN + 1])
+{
+    unsigned char hash[HASH_LEN];
+    vault_hash(slice_of(secret), hash);
+    text_to_hex(hash, SECRET_ID_LEN / 2, id);
+}

@@ -1,0 +1,116 @@
+/* token_changes.c - users make and revoke their personal access tokens.
+ *
+ * Only the hash of a token is stored, so it is shown once, in the response that makes it.
+ * Users see and end their own tokens only. */
+#include "api/router/credential_write.h"
+#include "api/router/credentials.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+enum { TOKENS_MAX = 50 /* valid ones of a user; runcast token create makes more */ };
+
+static enum err check_count(struct credential_write *op, int64_t now_ms)
+{
+    struct user *user = op->call->identity->user;
+    size_t count = secrets_count(&user->secrets, now_ms);
+    if (count >= TOKENS_MAX)
+        return explain(&op->write.why, ERR_RULE,
+                       "You have too many valid tokens (%zu, max %d); revoke some", count,
+                       TOKENS_MAX);
+    if (!secrets_made_count(&user->made, CREDENTIALS_A_DAY, now_ms))
+        return explain(&op->write.why, ERR_RULE,
+                       "Too many tokens were made for you today (max %d)",
+                       CREDENTIALS_A_DAY);
+    return OK;
+}
+
+/* ---- making ---- */
+
+static enum err decide_create(struct account_write *write, struct accounts *accounts,
+                              struct draft *draft)
+{
+    struct credential_write *op = container_of(write, struct credential_write, write);
+    (void)accounts;
+    enum err refused = credential_check_caller(op, draft->now_ms);
+    refused = refused ? refused : check_count(op, draft->now_ms);
+    if (refused)
+        return refused;
+    bootstrap_draw_token(op->secret);
+    credential_show_id(op->secret, op->id);
+    draft_token(draft, op->call->identity->user->id, slice_of(op->label), op->secret,
+                op->lives_ms ? draft->now_ms + op->lives_ms : 0);
+    return OK;
+}
+
+static void reply_token(struct credential_write *op)
+{
+    api_reply_value(
+        op->call, 200,
+        json_pack("{s:s, s:s, s:s}", "id", op->id, "name", op->label, "token", op->secret));
+}
+
+enum err token_create(struct api_call *call)
+{
+    json_t *body;
+    enum err refused = api_read_json(call, &body);
+    if (refused)
+        return refused;
+    struct credential_write *op = credential_write_create(call);
+    refused = credential_read_label(op, body);
+    refused =
+        refused ? refused : credential_read_span(call, body, "expiresIn", &op->lives_ms);
+    json_decref(body);
+    if (refused)
+        free(op);
+    else
+        credential_write_begin(op, decide_create, reply_token);
+    return refused;
+}
+
+/* ---- revoking ---- */
+
+static struct secret *find_own(const struct api_call *call, const char *id, int64_t now_ms)
+{
+    struct secret *secret = secret_find(&call->identity->user->secrets, id);
+    return secret && secret_is_valid(secret, now_ms) ? secret : NULL;
+}
+
+static enum err decide_revoke(struct account_write *write, struct accounts *accounts,
+                              struct draft *draft)
+{
+    struct credential_write *op = container_of(write, struct credential_write, write);
+    const struct secret *secret = find_own(op->call, op->id, draft->now_ms);
+    (void)accounts;
+    enum err refused = credential_check_caller(op, draft->now_ms);
+    if (refused)
+        return refused;
+    if (!secret)
+        return explain(&write->why, ERR_NOT_FOUND, "Token not found");
+    draft_revoke_token(draft, secret);
+    return OK;
+}
+
+static void reply_revoked(struct credential_write *op)
+{
+    api_reply_json(op->call, 200, SLICE("{}"));
+}
+
+/* A caller may always end its own token: that is how a page signs out. */
+enum err token_revoke(struct api_call *call)
+{
+    char id[SECRET_ID_LEN + 1] = "";
+    int64_t now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
+    if (call->params[0].len == SECRET_ID_LEN)
+        snprintf(id, sizeof(id), "%.*s", SLICE_ARG(call->params[0]));
+    const struct secret *secret = find_own(call, id, now_ms);
+    if (!secret)
+        return explain(&call->why, ERR_NOT_FOUND, "Token not found");
+    enum err refused = secret == call->identity->secret ? OK : credential_check_fresh(call);
+    if (refused)
+        return refused;
+    struct credential_write *op = credential_write_create(call);
+    secret_show_id(secret, op->id);
+    snprintf(op->label, sizeof(op->label), "%s", secret->name ? secret->name : "");
+    credential_write_begin(op, decide_revoke, reply_revoked);
+    return OK;
+}

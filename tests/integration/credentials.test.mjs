@@ -1,0 +1,238 @@
+// Keys and tokens that users make, show, rotate and revoke over the API, and the fresh sign-in that some of it needs.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { runProgram } from "../support/js/program.mjs";
+
+let gateway;
+before(async () => { gateway = await startGateway(); });
+after(() => gateway.stop());
+
+const run = async (...words) => { const { code, stdout, all } = await runProgram([...words, "--data", gateway.data]); assert.equal(code, 0, all); return stdout.trim(); };
+const link = async (...words) => (await run("dashboard", ...words)).split("#signin=")[1];
+const signIn = async (code) => { const { status, json, text } = await gateway.post("/api/v1/sign-in", { code: code ?? await link() }, { key: null }); assert.equal(status, 200, text); return json.token; };
+const keysOf = (env, ref = keys.ref) => `/api/v1/projects/${ref}/${env}/keys`;
+const list = async (env, key = keys.pat) => (await gateway.get(keysOf(env), { key })).json.data;
+const call = async (method, target, body, key, status = 200) => {
+  const answer = await gateway.http.request(method, target, { body, key });
+  assert.equal(answer.status, status, `${method} ${target}: ${answer.text}`);
+  return answer.json;
+};
+const opens = async (key, env = "dev") => (await gateway.get("/api/v1/runs", { key })).status === 200 && env;
+const audited = (action) => gateway.stderr.split("\n").filter((line) => line.includes('"audit"') && line.includes(action)).map((line) => JSON.parse(line));
+
+describe("a secret key", () => {
+  test("is shown to a member of the organization, and the audit names who has seen it", async () => {
+    const [main] = await list("dev");
+    assert.deepEqual([main.isMain, main.isReplaced, main.label], [true, false, undefined]);
+    assert.match(main.id, /^[0-9a-f]{12}$/);
+    const shown = await call("POST", `${keysOf("dev")}/${main.id}/reveal`, undefined, keys.pat);
+    assert.deepEqual(shown, { id: main.id, key: keys.dev });
+    await until(() => audited("reveal").length, { what: "the audit" });
+    const { by, key, environment, result } = audited("reveal")[0];
+    assert.match(by, /^token [0-9a-f]{12} of user user_/);
+    assert.deepEqual([key, environment.startsWith("env_"), result], [main.id, true, "ok"]);
+  });
+
+  test("of another environment, an unknown one and an ended one are equally not found", async () => {
+    const [staging] = await list("staging"), fresh = await signIn();
+    const made = await call("POST", keysOf("dev"), { name: "gone" }, fresh);
+    await call("DELETE", `${keysOf("dev")}/${made.id}`, undefined, fresh);
+    for (const id of [staging.id, "000000000000", made.id, "x", keys.dev, `${staging.id}0`]) for (const [method, rest] of [["POST", "/reveal"], ["POST", "/rotate"], ["DELETE", ""]])
+      assert.deepEqual(await call(method, `${keysOf("dev")}/${id}${rest}`, method === "POST" ? {} : undefined, fresh, 404), { error: "Key not found" });
+  });
+
+  test("that a user makes has a label and an end, opens its environment, and signs public tokens", async () => {
+    const { id, key } = await call("POST", keysOf("dev"), { name: "  web app ", expiresIn: "90d" }, keys.pat);
+    assert.match(key, /^tr_dev_\w{20,}$/);
+    assert.equal(await opens(key), "dev");
+    const one = (await list("dev")).find((each) => each.id === id);
+    assert.deepEqual([one.label, one.isMain, one.isReplaced, one.name], ["web app", false, false, `tr_dev_…${key.slice(-4)}`]);
+    const days = (new Date(one.expiresAt) - Date.now()) / 86_400_000;
+    assert.ok(days > 89.9 && days < 90.1, `${days} days`);
+    assert.ok(one.lastUsedAt);
+    assert.equal((await call("POST", `${keysOf("dev")}/${id}/reveal`, undefined, keys.pat)).key, key);
+    const { token } = await call("POST", "/api/v1/auth/public-tokens", { scopes: ["read:runs"] }, key);
+    assert.equal((await gateway.get("/api/v1/runs", { key: token })).status, 200);
+    assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/dev`, { key: keys.pat })).json.apiKey, keys.dev, "the main key stays the one of tasks and the CLI");
+    for (const body of [{}, { name: "" }, { name: "a\nb" }, { name: 5 }, { name: "x".repeat(101) }, { name: "x", expiresIn: "soon" }, { name: "x", expiresIn: 5 }, { name: "x", expiresIn: "9999d" }])
+      await call("POST", keysOf("dev"), body, keys.pat, 400);
+  });
+
+  test("survives a restart and a rotation of the encryption key, with its label", async () => {
+    const { id, key } = await call("POST", keysOf("prod"), { name: "ci" }, keys.pat);
+    await run("vault", "rotate");
+    await gateway.stop();
+    await gateway.restart();
+    assert.equal(await opens(key), "dev");
+    const one = (await list("prod")).find((each) => each.id === id);
+    assert.deepEqual([one.label, one.isMain, one.expiresAt], ["ci", false, undefined]);
+    assert.equal((await call("POST", `${keysOf("prod")}/${id}/reveal`, undefined, keys.pat)).key, key);
+    assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/prod`, { key: keys.pat })).json.apiKey, keys.prod);
+  });
+
+  test("is made once by a repeated request", async () => {
+    const options = { key: keys.pat, headers: { "x-trigger-request-idempotency-key": randomUUID() } };
+    const [one, two] = [await gateway.post(keysOf("staging"), { name: "once" }, options), await gateway.post(keysOf("staging"), { name: "once" }, options)];
+    assert.deepEqual([one.status, two.status, two.json], [200, 200, one.json]);
+    assert.equal((await list("staging")).filter(({ label }) => label === "once").length, 1);
+  });
+
+  test("is rotated once: the old one stays valid for the grace period", async () => {
+    const fresh = await signIn(), made = await call("POST", keysOf("staging"), { name: "worker", expiresIn: "30d" }, fresh);
+    const next = await call("POST", `${keysOf("staging")}/${made.id}/rotate`, { grace: "1h" }, fresh);
+    assert.notEqual(next.key, made.key);
+    assert.ok(await opens(made.key) && await opens(next.key));
+    const all = await list("staging"), [old, young] = [made, next].map(({ id }) => all.find((each) => each.id === id));
+    assert.deepEqual([old.isReplaced, young.isReplaced, young.label], [true, false, "worker"]);
+    assert.ok(new Date(old.expiresAt) - Date.now() <= 3_600_000);
+    assert.ok(Math.abs(new Date(young.expiresAt) - new Date(old.createdAt) - 30 * 86_400_000) < 60_000, "the new key lives as long as the old one would have");
+    await call("POST", `${keysOf("staging")}/${made.id}/rotate`, { grace: "1h" }, fresh, 409);
+    await call("POST", `${keysOf("staging")}/${next.id}/rotate`, { grace: "0" }, fresh);
+    assert.deepEqual([await opens(next.key), await opens(keys.staging)], [false, "dev"]);
+    await call("POST", `${keysOf("staging")}/${next.id}/rotate`, {}, fresh, 404);
+  });
+
+  test("that is rotated without a grace stays valid for a day", async () => {
+    const fresh = await signIn(), made = await call("POST", keysOf("staging"), { name: "a day" }, fresh);
+    for (const grace of [5, "soon", "366d", "-1h", ""]) await call("POST", `${keysOf("staging")}/${made.id}/rotate`, { grace }, fresh, 400);
+    await call("POST", `${keysOf("staging")}/${made.id}/rotate`, {}, fresh);
+    const { expiresAt } = (await list("staging")).find(({ id }) => id === made.id), hours = (new Date(expiresAt) - Date.now()) / 3_600_000;
+    assert.ok(hours > 23.9 && hours <= 24, `${hours} h`);
+  });
+
+  test("that is the main one is rotated, and cannot be revoked", async (t) => {
+    const other = await startGateway({ t }), code = (await runProgram(["dashboard", "--data", other.data])).stdout.trim().split("#signin=")[1];
+    const { token: key } = (await other.post("/api/v1/sign-in", { code }, { key: null })).json;
+    const extra = (await other.post(keysOf("dev"), { name: "extra" }, { key })).json;
+    const [main] = (await other.get(keysOf("dev"), { key })).json.data;
+    const refused = await other.delete(`${keysOf("dev")}/${main.id}`, { key });
+    assert.deepEqual([refused.status, refused.json.error], [422, 'The main key cannot be revoked: rotate it, with grace "0" to end it immediately']);
+    const next = (await other.post(`${keysOf("dev")}/${main.id}/rotate`, { grace: "24h" }, { key })).json;
+    assert.equal((await other.get(`/api/v1/projects/${keys.ref}/dev`, { key })).json.apiKey, next.key);
+    assert.equal((await runProgram(["keys", "--data", other.data])).stdout.includes(next.key), true);
+    for (const one of [keys.dev, next.key, extra.key]) assert.equal((await other.get("/api/v1/runs", { key: one })).status, 200);
+    assert.equal((await other.delete(`${keysOf("dev")}/${main.id}`, { key })).status, 200, "a replaced main key can be revoked");
+    assert.equal((await other.get("/api/v1/runs", { key: keys.dev })).status, 401);
+    const rotated = await runProgram(["keys", "rotate", "dev", "--grace", "0", "--data", other.data]);
+    assert.equal(rotated.code, 0, rotated.all);
+    assert.deepEqual(await Promise.all([next.key, extra.key].map(async (one) => (await other.get("/api/v1/runs", { key: one })).status)), [401, 200], "the subcommand rotates the main key only");
+    await other.stop();
+  });
+
+  test("that is revoked opens nothing any more", async () => {
+    const fresh = await signIn(), { id, key } = await call("POST", keysOf("dev"), { name: "leaked" }, fresh);
+    assert.equal(await opens(key), "dev");
+    await call("DELETE", `${keysOf("dev")}/${id}`, undefined, fresh);
+    assert.equal(await opens(key), false);
+    await call("DELETE", `${keysOf("dev")}/${id}`, undefined, fresh, 404);
+  });
+
+  test("is one of twenty at most", async () => {
+    const others = (await list("preview")).length;
+    for (let n = others; n < 20; n++) await call("POST", keysOf("preview"), { name: `key ${n}` }, keys.pat);
+    const { error } = await call("POST", keysOf("preview"), { name: "more" }, keys.pat, 422);
+    assert.equal(error, "The environment has too many valid keys (20, max 20); revoke some");
+  });
+});
+
+describe("a personal access token", () => {
+  test("has a name, is shown when it is made, and never again", async () => {
+    const { id, name, token } = await call("POST", "/api/v1/tokens", { name: "laptop", expiresIn: "30d" }, keys.pat);
+    assert.deepEqual([name, /^tr_pat_\w{40}$/.test(token)], ["laptop", true]);
+    const answer = await gateway.get("/api/v1/tokens", { key: token }), mine = answer.json.data.find(({ isThis }) => isThis);
+    assert.deepEqual([mine.id, mine.name, mine.isSignIn, Boolean(mine.expiresAt)], [id, "laptop", false, true]);
+    assert.ok(!answer.text.includes(token.slice(8)));
+    for (const body of [{}, { name: " " }, { name: "x", expiresIn: "-1d" }]) await call("POST", "/api/v1/tokens", body, keys.pat, 400);
+    await until(() => audited("/api/v1/tokens").some(({ name, token }) => name === "laptop" && token === id), { what: "the audit" });
+    assert.ok(!gateway.stderr.includes(token.slice(8)), "a token is in the log");
+  });
+
+  test("is revoked by its user only, at once, along with the sign-ins that it made", async () => {
+    const fresh = await signIn(), { id, token } = await call("POST", "/api/v1/tokens", { name: "lost" }, fresh), tab = await signIn(token);
+    assert.equal((await gateway.get("/api/v2/whoami", { key: tab })).status, 200);
+    await run("user", "create", "Grace", "--email", "grace@example.com");
+    const stranger = await signIn(await link("--user", "grace@example.com"));
+    for (const one of [id, "000000000000"]) assert.deepEqual(await call("DELETE", `/api/v1/tokens/${one}`, undefined, stranger, 404), { error: "Token not found" });
+    await call("DELETE", `/api/v1/tokens/${id}`, undefined, fresh);
+    for (const one of [token, tab]) assert.equal((await gateway.get("/api/v2/whoami", { key: one })).status, 401);
+    await call("DELETE", `/api/v1/tokens/${id}`, undefined, fresh, 404);
+    await gateway.stop();
+    await gateway.restart();
+    for (const one of [token, tab]) assert.equal((await gateway.get("/api/v2/whoami", { key: one })).status, 401);
+  });
+
+  test("ends itself without a fresh sign-in: a page signs out", async () => {
+    const { token, id } = await call("POST", "/api/v1/tokens", { name: "own" }, keys.pat);
+    await call("DELETE", `/api/v1/tokens/${id}`, undefined, token);
+    assert.equal((await gateway.get("/api/v2/whoami", { key: token })).status, 401);
+  });
+});
+
+describe("a fresh sign-in", () => {
+  const undone = async (key, status) => {
+    const { id } = await call("POST", "/api/v1/tokens", { name: "short" }, keys.pat);
+    return call("DELETE", `/api/v1/tokens/${id}`, undefined, key, status);
+  };
+
+  test("is required for what cannot be undone, and is ten minutes old at most", async (t) => {
+    const folder = temporaryFolder(), wall = path.join(folder, "wall");
+    const ahead = (ms) => { fs.writeFileSync(`${wall}.new`, `${ms}`); fs.renameSync(`${wall}.new`, wall); };
+    ahead(0);
+    const other = await startGateway({ t, preload: "shim_clock", env: { SHIM_CLOCK: wall } });
+    const link = async () => (await runProgram(["dashboard", "--data", other.data])).stdout.trim().split("#signin=")[1];
+    const { token: key } = (await other.post("/api/v1/sign-in", { code: await link() }, { key: null })).json;
+    const { id } = (await other.post(keysOf("dev"), { name: "one" }, { key })).json, [main] = (await other.get(keysOf("dev"), { key })).json.data;
+    const rotate = (grace) => other.post(`${keysOf("dev")}/${main.id}/rotate`, { grace }, { key });
+    ahead(10 * 60_000 + 1000);
+    const late = await other.delete(`${keysOf("dev")}/${id}`, { key });
+    assert.deepEqual([late.status, late.json.error], [403, "This cannot be undone. It needs a sign-in that is younger than 10 minutes: confirm yours with POST /api/v1/sign-in/confirm"]);
+    assert.equal((await rotate("1h")).status, 403);
+    assert.equal((await other.post(keysOf("dev"), { name: "two" }, { key })).status, 200, "making a key needs none");
+    const confirmed = await other.post("/api/v1/sign-in/confirm", { code: await link() }, { key });
+    assert.equal(confirmed.status, 200, confirmed.text);
+    assert.equal((await rotate("1h")).status, 200);
+    assert.equal((await other.delete(`${keysOf("dev")}/${id}`, { key })).status, 200);
+    ahead(21 * 60_000);
+    assert.equal((await other.delete(`${keysOf("dev")}/${main.id}`, { key })).status, 403);
+    await other.stop();
+  });
+
+  test("is confirmed by a link or a personal token of the same person, each link once", async () => {
+    const key = await signIn(), code = await link();
+    const confirm = (code, by = key) => gateway.post("/api/v1/sign-in/confirm", { code }, { key: by });
+    assert.deepEqual([(await confirm(code)).status, (await confirm(code)).status], [200, 400]);
+    assert.equal((await confirm(keys.pat)).status, 200);
+    await run("user", "create", "Eve", "--email", "eve@example.com");
+    const foreign = await confirm(await link("--user", "eve@example.com"));
+    assert.deepEqual([foreign.status, foreign.json.error], [422, "This is a link or token of another user; sign out first to use it"]);
+    for (const wrong of [{}, { code: 5 }, { code: "" }, { code: key }, { code: keys.dev }, { code: "tr_pat_" }]) assert.equal((await gateway.post("/api/v1/sign-in/confirm", wrong, { key })).status, 400);
+    assert.equal((await confirm(keys.pat, keys.pat)).status, 400, "a token that is not a sign-in cannot be confirmed");
+  });
+
+  test("is not the token of a program, and a sign-in makes no other sign-in", async () => {
+    const { error } = await undone(keys.pat, 403), key = await signIn();
+    assert.equal(error, "This cannot be undone. It needs a sign-in that is younger than 10 minutes: POST /api/v1/sign-in makes one of this token");
+    const again = await gateway.post("/api/v1/sign-in", { code: key }, { key: null });
+    assert.deepEqual([again.status, again.json.error], [400, "Unknown or expired token"]);
+    await undone(await signIn(keys.pat), 200);
+  });
+
+  test("ends when the page signs out; a token of a program does not", async () => {
+    const key = await signIn();
+    await call("DELETE", "/api/v1/sign-in", undefined, key);
+    assert.equal((await gateway.get("/api/v2/whoami", { key })).status, 401);
+    await call("DELETE", "/api/v1/sign-in", undefined, keys.pat, 400);
+    assert.equal((await gateway.get("/api/v2/whoami", { key: keys.pat })).status, 200);
+  });
+
+  test("by a token ends with the token at the latest", async () => {
+    const { token } = await call("POST", "/api/v1/tokens", { name: "an hour", expiresIn: "1h" }, keys.pat);
+    const { json } = await gateway.post("/api/v1/sign-in", { code: token }, { key: null });
+    assert.ok(new Date(json.expiresAt) - Date.now() <= 3_600_000, json.expiresAt);
+  });
+});
