@@ -612,6 +612,86 @@ describe("the other views", () => {
     assert.ok(!(await page.content()).includes(keys.dev));
   });
 
+  test("keys and tokens are shown, copied, created, rotated and revoked, after a fresh sign-in", async (t) => {
+    const folder = temporaryFolder(), wall = path.join(folder, "wall");
+    const ahead = (ms) => { fs.writeFileSync(`${wall}.new`, `${ms}`); fs.renameSync(`${wall}.new`, wall); };
+    ahead(0);
+    const other = await startGateway({ t, preload: "shim_clock", env: { SHIM_CLOCK: wall } });
+    const link = async () => (await runProgram(["dashboard", "--data", other.data])).stdout.trim();
+    const opens = async (key) => (await other.get("/api/v1/runs", { key })).status;
+    const page = await open(t, new URL(await link()).hash.replace(/^/, "/"), { token: null, of: other, permissions: ["clipboard-read", "clipboard-write"] });
+    const button = (name) => page.getByRole("button", { name, exact: true }), dialog = page.getByRole("dialog").last();
+    const made = async () => { await page.locator(".secret code").waitFor(); return page.locator(".secret code").textContent(); };
+    await page.waitForURL(/\/runs\?env=/);
+    await page.goto(other.url + at("tokens"));
+    await button("Show main key").click();
+    await shows(page.getByRole("region", { name: "Keys", exact: true }), keys.dev);
+    await button("Hide main key").click();
+    await button("Copy main key").click();
+    await page.getByText("Copied").waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), keys.dev);
+    assert.ok(!(await page.content()).includes(keys.dev));
+
+    await button("New key").click();
+    await judge(page);
+    await dialog.getByLabel("Name").fill("Web app");
+    await dialog.getByLabel("Expires").selectOption("In 90 days");
+    await button("Create key").click();
+    const key = await made();
+    assert.equal(await opens(key), 200);
+    await judge(page);
+    await button("Done").click();
+    await button("Rotate Web app").click();
+    await judge(page);
+    await dialog.getByLabel("The old key stays valid").selectOption("For another hour");
+    await button("Rotate key").click(); // the sign-in is fresh
+    const next = await made();
+    assert.deepEqual([await opens(key), await opens(next), next === key], [200, 200, false]);
+    await button("Done").click();
+    await page.getByText("replaced").waitFor();
+
+    await button("New token").click();
+    await dialog.getByLabel("Name").fill("laptop");
+    await button("Create token").click();
+    const token = await made();
+    await button("Done").click();
+    assert.ok(!(await page.content()).includes(token));
+    ahead(11 * 60_000);
+    await button("Rotate Web app").click();
+    await dialog.getByLabel("The old key stays valid").selectOption("Not at all: it ends immediately");
+    await button("Rotate key").click();
+    await page.getByRole("heading", { name: "Confirm that it is you" }).waitFor();
+    await judge(page);
+    await button("Cancel").click(); // back to the dialog of the key, which has not changed
+    assert.equal(await opens(next), 200);
+    await button("Rotate key").click();
+    await dialog.getByLabel("Sign-in link or personal access token").fill("tr_pat_nobody");
+    await button("Confirm").click();
+    await page.getByText("Unknown or expired token").waitFor();
+    await dialog.getByLabel("Sign-in link or personal access token").fill(await link());
+    await button("Confirm").click();
+    const last = await made();
+    assert.deepEqual([await opens(next), await opens(last)], [401, 200]);
+    await button("Done").click();
+    await page.locator("tr").filter({ hasText: "Web app" }).filter({ hasNotText: "replaced" }).getByRole("button", { name: "Revoke Web app" }).click();
+    await judge(page);
+    await button("Revoke key").click(); // confirmed a moment ago
+    await until(async () => await opens(last) === 401, { what: "the key is revoked" });
+    await button("Revoke laptop").click();
+    await button("Revoke token").click();
+    await until(async () => (await other.get("/api/v2/whoami", { key: token })).status === 401, { what: "the token is revoked" });
+    await judge(page);
+
+    const tab = await page.evaluate(() => sessionStorage.getItem("runcast.token"));
+    await button("Sign out of this tab").click();
+    await page.getByRole("heading", { name: "Sign in to runcast" }).waitFor();
+    await until(async () => (await other.get("/api/v2/whoami", { key: tab })).status === 401, { what: "signing out ends the sign-in" });
+    await page.getByLabel("Personal access token").fill(keys.pat);
+    await button("Sign in").click();
+    await page.getByRole("heading", { name: "Keys and tokens" }).waitFor();
+    assert.notEqual(await page.evaluate(() => sessionStorage.getItem("runcast.token")), keys.pat, "the tab does not keep the token");
+  });
+
   test("links of the CLI lead to a page that helps", async (t) => {
     const page = await open(t, `/projects/v3/${keys.ref}/ai-help?q=${encodeURIComponent("Could not resolve ./mail")}`);
     await page.getByRole("heading", { name: "Build failed" }).waitFor();

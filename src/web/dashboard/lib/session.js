@@ -1,9 +1,8 @@
 // session.js - the signed-in user, and short-lived tokens for requests to the gateway.
 //
-// The user's token (typed in, or from a one-time link) is kept by the tab only, in its session storage.
-// It signs tokens of one environment for a quarter of an hour. All other requests and WebSockets use
-// those; when one expires the next is signed. When the user's token has expired, the user must sign in
-// again.
+// Signing in, with a one-time link or a personal access token, makes a sign-in: a token that lasts for
+// twelve hours. The tab alone keeps it, in its session storage. It signs tokens of one environment for a quarter of an hour. All other requests and WebSockets use
+// those; when one expires the next is signed. When the sign-in has expired, the user must sign in again.
 //
 // A new tab asks signed-in tabs of the same origin for the token (a link of the CLI opens a tab without
 // storage), and signing out applies to all of them.
@@ -114,24 +113,28 @@ class Session extends Emitter {
     this.emit("change");
   }
 
-  /** Signs in with a personal access token that the user has typed. */
-  async signIn(token) {
-    await request(token, "GET", "/api/v2/whoami");
-    this.ended = false;
-    this.#keep(token);
-  }
-
-  /** Signs in with the code of a one-time link. */
-  async signInByCode(code) {
+  /** Signs in with the code of a one-time link, or with a personal access token. */
+  async signIn(code) {
     const { token, user } = await request(undefined, "POST", "/api/v1/sign-in", { body: { code } });
     this.ended = false;
     this.#keep(token);
     return user;
   }
 
+  /** Proves again who has signed in. A tab that has a plain token gets a sign-in instead. */
+  async confirm(code, isSignIn = true) {
+    if (isSignIn) await this.personal("POST", "/api/v1/sign-in/confirm", { body: { code } });
+    else await this.signIn(code);
+  }
+
+  /** Signs out of all tabs. ended: the gateway has ended the sign-in already. */
   signOut(ended = false) {
+    const token = this.#personal;
     this.ended = ended;
-    if (!ended) this.#tabs?.postMessage({ op: "out" });
+    if (!ended) {
+      this.#tabs?.postMessage({ op: "out" });
+      request(token, "DELETE", "/api/v1/sign-in").catch(() => { /* it expires by itself */ });
+    }
     this.#keep(undefined);
   }
 

@@ -11,14 +11,12 @@ import { say } from "../ui/toast.jsx";
 const signInMark = "#signin=";
 
 /** Signs in and shows the user: a link may come from another person. */
-const signInBy = (code) => async () => { const { email } = await session.signInByCode(code); say(`Signed in as ${email}`); };
+const signInBy = (code) => async () => { const { email } = await session.signIn(code); say(`Signed in as ${email}`); };
 
-/** Reads what a user may paste as a token, and returns how to sign in with it. */
-function readPasted(text) {
-  const [, code] = text.split(signInMark);
-  if (code) return signInBy(code);
+/** Returns the code in a text that a user has pasted: that of a sign-in link, or a token. */
+export function codeOf(text) {
   if (/^tr_(dev|stg|prod|preview)_/.test(text)) throw new Error("Secret keys are for programs. Enter a personal access token (tr_pat_…): runcast token create prints one.");
-  return () => session.signIn(text);
+  return text.split(signInMark)[1] ?? text;
 }
 
 /** Returns the code of a one-time link and removes it from the address bar. */
@@ -42,7 +40,6 @@ export function SignIn({ code }) {
     else session.askTabs().then((has) => { if (!has) setAsking(false); });
   }, []);
 
-  const refused = error && (error.status === 401 ? "Unknown or expired token" : error.message);
   if ((isBusy && code) || isAsking) return <main class="alone"><Loading what="Signing in" /></main>;
   return (
     <main class="sign-in">
@@ -55,9 +52,9 @@ export function SignIn({ code }) {
         <pre>runcast dashboard</pre>
       </section>
       <div class="or"><span>or</span></div>
-      <form onSubmit={(event) => { event.preventDefault(); attempt(() => readPasted(token.trim())()); }}>
+      <form onSubmit={(event) => { event.preventDefault(); attempt(() => signInBy(codeOf(token.trim()))()); }}>
         <Field label="Personal access token" type="password" placeholder="tr_pat_…" value={token} onInput={(event) => setToken(event.currentTarget.value)}
-          error={!code && refused} hint="Kept in this tab until you close it" required />
+          error={!code && error?.message} hint="It signs in this tab for 12 hours. The token itself is not kept" required />
         <Button type="submit" kind="primary" busy={isBusy}>Sign in</Button>
       </form>
     </main>

@@ -6,7 +6,7 @@ import { Queues } from "./queues.jsx";
 import { RunView } from "./run_view.jsx";
 import { Schedules } from "./schedules.jsx";
 import { Test } from "./test.jsx";
-import { Tokens } from "./tokens.jsx";
+import { TokensView } from "./tokens.jsx";
 import { Variables } from "./variables.jsx";
 import { Waitpoints } from "./waitpoints.jsx";
 import { Workers } from "./workers.jsx";
@@ -22,5 +22,5 @@ export const views = {
   variables: { label: "Variables", icon: "variables", View: Variables },
   deployments: { label: "Deployments", icon: "deployments", View: Deployments },
   workers: { label: "Workers", icon: "workers", View: Workers },
-  tokens: { label: "Keys and tokens", icon: "tokens", View: Tokens },
+  tokens: { label: "Keys and tokens", icon: "tokens", View: TokensView },
 };

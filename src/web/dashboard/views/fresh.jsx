@@ -1,0 +1,42 @@
+// fresh.jsx - asks who is there, before something that cannot be undone.
+//
+// The gateway refuses such a call with 403 if the sign-in is older than ten minutes. The person then pastes
+// another link or token, and the call is repeated.
+import { useState } from "preact/hooks";
+
+import { session } from "../lib/session.js";
+import { Button, Dialog, Field } from "../ui/basic.jsx";
+import { codeOf } from "./sign_in.jsx";
+
+function Confirm({ isSignIn, onDone, onClose }) {
+  const [text, setText] = useState(""), [error, setError] = useState(), [isBusy, setBusy] = useState(false);
+  async function confirm() {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await session.confirm(codeOf(text.trim()), isSignIn);
+      onDone();
+    } catch (refusal) { setError(refusal); setBusy(false); }
+  }
+  return (
+    <Dialog title="Confirm that it is you" onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" kind="primary" busy={isBusy} disabled={!text.trim()} onClick={confirm}>Confirm</Button></>}>
+      <p>This cannot be undone, and you signed in more than 10 minutes ago.</p>
+      <Field label="Sign-in link or personal access token" type="password" autofocus value={text} onInput={(event) => setText(event.currentTarget.value)}
+        error={error?.message} hint={<><code>runcast dashboard</code> on the gateway's machine prints a link</>} />
+    </Dialog>
+  );
+}
+
+/** Returns guard(action), which repeats an action after the confirmation, and the dialog of that, if it is open. */
+export function useFresh(isSignIn) {
+  const [waiting, setWaiting] = useState();
+  async function guard(action) {
+    try { return await action(); } catch (error) {
+      if (error.status !== 403) throw error;
+      if (!await new Promise((resolve) => setWaiting({ resolve }))) return undefined;
+      return await action();
+    }
+  }
+  const end = (isConfirmed) => { setWaiting(); waiting.resolve(isConfirmed); };
+  return { guard, dialog: waiting && <Confirm isSignIn={isSignIn} onDone={() => end(true)} onClose={() => end(false)} /> };
+}
