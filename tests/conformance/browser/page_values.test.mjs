@@ -62,6 +62,7 @@ describe("the time axis", () => {
   test("labels have the space that they need at every width and length", () => {
     assert.deepEqual(labels(150_000, 600), ["0", "30 s", "1 min", "1 min 30 s", "2 min"]);
     assert.deepEqual(labels(150_000, 250), ["0", "1 min", "2 min"]);
+    assert.deepEqual(labels(12_000, 130), ["0", "5 s"], "a label that would be cut at the end is left out");
     for (let total = 1; total < 1e10; total *= 1.7)
       for (let width = 60; width < 1000; width += 30) {
         const ticks = ticksOf(total, width), apart = ticks[1] / total * width;

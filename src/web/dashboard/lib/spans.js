@@ -81,7 +81,7 @@ const maxTicks = 6, letterPx = 6.5, gapPx = 12; // of the axis in style.css: a l
 
 /** Ticks of a time axis of this length: round times, as many as their labels have space for, and at most six. */
 export function ticksOf(total, widthPx = Infinity) {
-  const ticks = (step) => Array.from({ length: Math.floor(total / step) + 1 }, (_, at) => at * step).filter((at) => at < total * .97);
+  const ticks = (step) => Array.from({ length: Math.floor(total / step) + 1 }, (_, at) => at * step).filter((at) => (total - at) / total * widthPx >= roundText(at).length * letterPx);
   const fits = (step) => total / step <= maxTicks && ticks(step).every((at) => roundText(at).length * letterPx + gapPx <= step / total * widthPx);
   return ticks(steps.find(fits) ?? Math.ceil(total / Math.max(Math.min(maxTicks, Math.floor(widthPx / 70)), 1) / day) * day);
 }
