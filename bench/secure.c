@@ -40,7 +40,7 @@ bool secure_shake(struct source *source, const struct options *options, uint32_t
         return true;
     if (!source->tls)
         source->tls = begin(source, options);
-    switch (tls_shake_hands(source->tls)) {
+    switch (tls_handshake(source->tls)) {
     case TLS_DONE: return true;
     case TLS_WANTS_READ: *events = EPOLLIN; return false;
     case TLS_WANTS_WRITE: *events = EPOLLOUT; return false;

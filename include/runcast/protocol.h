@@ -139,17 +139,17 @@ static inline enum protocol_reconnect protocol_reconnect(int close_code)
 
 /* Defaults. welcome.limits has those in force that a client must respect. */
 enum {
-    PROTOCOL_SUBSCRIPTIONS = 256,    /* per connection */
-    PROTOCOL_WATCHES = 16,           /* per connection, with counts of subscriptions */
-    PROTOCOL_WATCH_LIMIT = 200,      /* rows of a watch */
-    PROTOCOL_WATCHED = 1024,         /* different queries watched in one environment; one
+    PROTOCOL_SUBSCRIPTIONS = 256,   /* per connection */
+    PROTOCOL_WATCHES = 16,          /* per connection, with counts of subscriptions */
+    PROTOCOL_WATCH_LIMIT = 200,     /* rows of a watch */
+    PROTOCOL_WATCHED = 1024,        /* different queries watched in one environment; one
                                       * that names many values counts several times */
-    PROTOCOL_TAGS = 16,              /* per filter */
-    PROTOCOL_FILTER_BYTES = 262144,  /* per connection: tags and tasks of all filters */
-    PROTOCOL_MESSAGE_BYTES = 65536,  /* incoming */
-    PROTOCOL_STRANGER_BYTES = 20480, /* incoming, before a token has come: 1009 */
-    PROTOCOL_FRAGMENTS = 64,         /* per message; empty ones count */
-    PROTOCOL_MESSAGES_PER_S = 50,    /* incoming; above it and the burst: 4103 */
+    PROTOCOL_TAGS = 16,             /* per filter */
+    PROTOCOL_FILTER_BYTES = 262144, /* per connection: tags and tasks of all filters */
+    PROTOCOL_MESSAGE_BYTES = 65536, /* incoming */
+    PROTOCOL_UNAUTHENTICATED_BYTES = 20480, /* incoming, before a token has come: 1009 */
+    PROTOCOL_FRAGMENTS = 64,                /* per message; empty ones count */
+    PROTOCOL_MESSAGES_PER_S = 50,           /* incoming; above it and the burst: 4103 */
     PROTOCOL_BURST = 200,
     PROTOCOL_FRAME_BYTES = 65536, /* outgoing; a single larger run has a frame of its own */
     PROTOCOL_HELLO_MS = 10000,    /* until the first message, if that brings the token */

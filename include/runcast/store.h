@@ -518,7 +518,7 @@ struct store_ops {
     /* Prepares the driver for the end of the process. NULL: every request is answered in
      * any case. From now on, whatever was sent to a database that does not respond fails
      * after a few seconds, even if it may still take effect, and so do later requests. */
-    void (*hurry)(struct store *store);
+    void (*limit_wait)(struct store *store);
     /* Ends the store. Requests that were started are completed first; no new ones may be
      * started. The store's memory is gone when closed returns. */
     void (*close)(struct store *store, void (*closed)(struct store *store));

@@ -106,7 +106,7 @@ enum err command_create_project(struct account_command *command, struct draft *d
     if (ref)
         snprintf(command->ref, sizeof(command->ref), "%s", ref);
     else
-        bootstrap_draw_ref(command->ref);
+        bootstrap_generate_ref(command->ref);
     draft_whole_project(draft, command->organization->id, command->ref,
                         slice_of(command->name), number, command->keys);
     fprintf(command->out, "created project %s\n", command->ref);
@@ -201,7 +201,7 @@ enum err command_list_keys_and_token(struct account_command *command, struct dra
                          ? "there are no users; runcast user create creates one"
                          : "there are several users; choose one with --user EMAIL");
     command_list_keys(command, draft);
-    command_draw_token(command, draft, "keys");
+    command_generate_token(command, draft, "keys");
     return OK;
 }
 
@@ -232,7 +232,7 @@ enum err command_rotate_key(struct account_command *command, struct draft *draft
     command->account = accounts_environment(command->accounts, command->project, type);
     if (!command->account)
         return command_refuse(command, "the project does not have this environment");
-    bootstrap_draw_key(type, command->keys[0]);
+    bootstrap_generate_key(type, command->keys[0]);
     draft_rotate(draft, command->account, command->keys[0], command->grace_ms);
     fprintf(command->out, "%s\n", command->keys[0]);
     return OK;

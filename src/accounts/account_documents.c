@@ -88,9 +88,9 @@ static bool add_project(struct accounts *accounts, const struct document *docume
     project->name = copy_text(body, "name");
     project->slug = copy_text(body, "slug");
     project->created_at = take_time(body, "createdAt");
-    project->bodies.limit = BODY_ROOM;
-    project->shared.answers.limit = ANSWER_ROOM;
-    project->branches.answers.limit = ANSWER_ROOM / BRANCHES_PART;
+    project->bodies.limit = BODY_QUOTA;
+    project->shared.answers.limit = ANSWER_QUOTA;
+    project->branches.answers.limit = ANSWER_QUOTA / BRANCHES_PART;
     list_init(&project->secrets);
     list_append(project->deleted_at ? &accounts->deleted : &accounts->projects,
                 &project->link);
@@ -111,8 +111,8 @@ static bool add_user(struct accounts *accounts, const struct document *document,
     user->name = copy_text(body, "name");
     user->email = copy_text(body, "email");
     user->created_at = take_time(body, "createdAt");
-    user->bodies.limit = BODY_ROOM;
-    user->answers.limit = ANSWER_ROOM;
+    user->bodies.limit = BODY_QUOTA;
+    user->answers.limit = ANSWER_QUOTA;
     list_init(&user->secrets);
     list_init(&user->others);
     list_append(&accounts->users, &user->link);

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-enum { LINK_LIVES_MS = 5 * 60 * 1000 };
+enum { LINK_TTL_MS = 5 * 60 * 1000 };
 
 /* Takes ownership of body. NULL: the document is deleted. */
 static void add(struct draft *draft, enum document_kind kind, const char *name,
@@ -244,7 +244,7 @@ void draft_whole_project(struct draft *draft, const char *organization_id, const
     account_make_slug(name, slug);
     draft_project(draft, organization_id, ref, name, slice_of(slug), id);
     for (int i = 0; i < ENVIRONMENT_TYPES; i++) {
-        bootstrap_draw_key((enum environment_type)i, keys[i]);
+        bootstrap_generate_key((enum environment_type)i, keys[i]);
         draft_environment(draft, number + (uint32_t)i, id, (enum environment_type)i,
                           keys[i]);
     }
@@ -339,8 +339,7 @@ void draft_sign_in(struct draft *draft, const char *user_id, const struct secret
 
 void draft_link(struct draft *draft, const char *user_id, const char *token)
 {
-    draft_token(draft, user_id, SLICE("one-time link"), token,
-                draft->now_ms + LINK_LIVES_MS);
+    draft_token(draft, user_id, SLICE("one-time link"), token, draft->now_ms + LINK_TTL_MS);
 }
 
 void draft_worker_token(struct draft *draft, const char *project_id, unsigned serves,

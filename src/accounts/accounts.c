@@ -377,7 +377,7 @@ bool accounts_are_branches(const struct account *one, const struct account *two)
            one->project == two->project;
 }
 
-struct shared_rooms *account_shared_rooms(const struct account *account)
+struct shared_quotas *account_shared_quotas(const struct account *account)
 {
     struct project *project = account->project;
     return account->type == ENVIRONMENT_PREVIEW ? &project->branches : &project->shared;

@@ -18,7 +18,7 @@
 
 #include "accounts/bootstrap.h"
 #include "base/list.h"
-#include "base/room.h"
+#include "base/quota.h"
 #include "base/text.h"
 #include "base/vault/vault.h"
 #include "runcast/store.h"
@@ -42,16 +42,16 @@ struct secrets_made {
 };
 
 /* Outer quotas of several environments. */
-struct shared_rooms {
-    struct room answers;    // bytes of unsent responses; counted by net
-    struct room seats;      // long-lived connections
-    struct room batches;    // bytes of open batches
-    struct room streams;    // bytes of streams
-    struct room watched;    // filters
-    struct room configured; // queues that users have configured
-    struct room views;      // sets of columns in use
-    struct room figures;    // bytes of the figures of tasks
-    struct room unfinished; // unfinished runs; counted by the engine
+struct shared_quotas {
+    struct quota answers;    // bytes of unsent responses; counted by net
+    struct quota seats;      // long-lived connections
+    struct quota batches;    // bytes of open batches
+    struct quota streams;    // bytes of streams
+    struct quota watched;    // filters
+    struct quota configured; // queues that users have configured
+    struct quota views;      // sets of columns in use
+    struct quota figures;    // bytes of the figures of tasks
+    struct quota unfinished; // unfinished runs; counted by the engine
 };
 
 struct project {
@@ -65,13 +65,13 @@ struct project {
     char organization_id[ID_MAX];
     struct organization *organization; /* set by accounts_link */
     struct list secrets;               // secret::of_owner; tokens of workers
-    struct room bodies;                // bytes of requests in progress; counted by net
-    struct shared_rooms shared;        // of all its environments
-    struct shared_rooms branches; // of its preview branches together, inside those of all
-    struct trimmed_room finished; // bytes of finished runs in memory; counted by the engine
-    struct room branches_finished; // the same of its preview branches
-    struct room stored;            // bytes in the store; counted by the engine
-    struct list link;              // accounts::projects, or ::deleted
+    struct quota bodies;               // bytes of requests in progress; counted by net
+    struct shared_quotas shared;       // of all its environments
+    struct shared_quotas branches;  // of its preview branches together, inside those of all
+    struct trimmed_quota finished;  // bytes of final runs in memory; counted by the engine
+    struct quota branches_finished; // the same of its preview branches
+    struct quota stored;            // bytes in the store; counted by the engine
+    struct list link;               // accounts::projects, or ::deleted
 };
 
 /* A member of one organization.
@@ -87,8 +87,8 @@ struct user {
         *organization;        /* set by accounts_link; NULL once the user was removed */
     struct list secrets;      // secret::of_owner
     struct list others;       // user::others, of the same address
-    struct room bodies;       // bytes of requests with these tokens; counted by net
-    struct room answers;      // bytes of unsent responses; counted by net
+    struct quota bodies;      // bytes of requests with these tokens; counted by net
+    struct quota answers;     // bytes of unsent responses; counted by net
     struct secrets_made made; /* tokens that the API made */
     struct list link;         // accounts::users, or accounts::gone
 };
@@ -103,7 +103,7 @@ struct account {
     const char *secret_key;      /* clear, in memory only; set by accounts_link */
     struct list secrets;         // secret::of_owner; none of a branch
     struct variables *variables; /* its own; NULL: none was ever set */
-    struct room bodies;          /* quota of requests with its keys, within the project's */
+    struct quota bodies;         /* quota of requests with its keys, within the project's */
     struct secrets_made made;    /* keys that users made */
 
     /* Only of a branch; NULL and "" otherwise. */
@@ -125,9 +125,9 @@ struct account {
 
 /* A secret key, a personal access token or a worker token.
  *
- * An environment has one main key. It signs public tokens, and tasks and the CLI receive it.
- * Users may make more keys, each with a label; they open the same environment. A sign-in is
- * a personal token with which a person uses the dashboard.
+ * An environment has one main key. It signs public tokens, and tasks and the CLI receive
+ * it. Users may make more keys, each with a label; they open the same environment. A
+ * sign-in is a personal token with which a person uses the dashboard.
  *
  * It stays in memory after it has ended, because identities point to it. */
 struct secret {
@@ -265,7 +265,7 @@ bool accounts_are_branches(const struct account *one, const struct account *two)
 
 /* Returns the outer quotas of an environment: those of its project, or, of preview and its
  * branches, those that these have together. */
-struct shared_rooms *account_shared_rooms(const struct account *account);
+struct shared_quotas *account_shared_quotas(const struct account *account);
 
 /* Iterates over all environments by number, including archived branches.
  *

@@ -132,7 +132,7 @@ static enum err take_given(const char *name, const struct secret_form *form, cha
 
 /* ---- the first start ---- */
 
-static void draw(const char *prefix, size_t len, const char *alphabet, char *out)
+static void generate(const char *prefix, size_t len, const char *alphabet, char *out)
 {
     size_t prefix_len = strlen(prefix);
     memcpy(out, prefix, prefix_len);
@@ -140,31 +140,31 @@ static void draw(const char *prefix, size_t len, const char *alphabet, char *out
     out[prefix_len + len] = '\0';
 }
 
-void bootstrap_draw_key(enum environment_type type, char key[SECRET_KEY_MAX])
+void bootstrap_generate_key(enum environment_type type, char key[SECRET_KEY_MAX])
 {
-    draw(environments[type].prefix, GENERATED_KEY_LEN, DIGITS LOWER UPPER, key);
+    generate(environments[type].prefix, GENERATED_KEY_LEN, DIGITS LOWER UPPER, key);
 }
 
 static const char token_alphabet[] = "123456789abcdefghijkmnopqrstuvwxyz";
 
-void bootstrap_draw_token(char token[PERSONAL_TOKEN_MAX])
+void bootstrap_generate_token(char token[PERSONAL_TOKEN_MAX])
 {
-    draw("tr_pat_", GENERATED_TOKEN_LEN, token_alphabet, token);
+    generate("tr_pat_", GENERATED_TOKEN_LEN, token_alphabet, token);
 }
 
-void bootstrap_draw_worker_token(char token[PERSONAL_TOKEN_MAX])
+void bootstrap_generate_worker_token(char token[PERSONAL_TOKEN_MAX])
 {
-    draw("tr_wgt_", GENERATED_TOKEN_LEN, token_alphabet, token);
+    generate("tr_wgt_", GENERATED_TOKEN_LEN, token_alphabet, token);
 }
 
-void bootstrap_draw_link(char token[PERSONAL_TOKEN_MAX])
+void bootstrap_generate_link(char token[PERSONAL_TOKEN_MAX])
 {
-    draw(BOOTSTRAP_LINK_PREFIX, GENERATED_TOKEN_LEN, token_alphabet, token);
+    generate(BOOTSTRAP_LINK_PREFIX, GENERATED_TOKEN_LEN, token_alphabet, token);
 }
 
-void bootstrap_draw_ref(char ref[PROJECT_REF_MAX])
+void bootstrap_generate_ref(char ref[PROJECT_REF_MAX])
 {
-    draw("proj_", GENERATED_REF_LEN, LOWER, ref);
+    generate("proj_", GENERATED_REF_LEN, LOWER, ref);
 }
 
 bool bootstrap_ref_is_right(struct slice ref)
@@ -185,7 +185,7 @@ static enum err prepare_keys(struct bootstrap *bootstrap, struct failure *why)
             return err;
         if (!*key) {
             bootstrap->from_environment = false;
-            bootstrap_draw_key((enum environment_type)i, key);
+            bootstrap_generate_key((enum environment_type)i, key);
         }
     }
     return OK;
@@ -203,9 +203,9 @@ enum err bootstrap_prepare(struct bootstrap *bootstrap, struct failure *why)
         err = take_given(token_variable, &token_form, made.personal_token,
                          PERSONAL_TOKEN_MAX, why);
     if (!err && !*made.project_ref)
-        bootstrap_draw_ref(made.project_ref);
+        bootstrap_generate_ref(made.project_ref);
     if (!err && !*made.personal_token)
-        bootstrap_draw_token(made.personal_token);
+        bootstrap_generate_token(made.personal_token);
     if (!err)
         *bootstrap = made;
     bootstrap_finish(&made);

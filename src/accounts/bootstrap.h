@@ -51,13 +51,13 @@ struct bootstrap {
 enum err bootstrap_prepare(struct bootstrap *bootstrap, struct failure *why);
 
 /* Each makes a new random value. */
-void bootstrap_draw_key(enum environment_type type, char key[SECRET_KEY_MAX]);
-void bootstrap_draw_token(char token[PERSONAL_TOKEN_MAX]);
-void bootstrap_draw_worker_token(char token[PERSONAL_TOKEN_MAX]);
+void bootstrap_generate_key(enum environment_type type, char key[SECRET_KEY_MAX]);
+void bootstrap_generate_token(char token[PERSONAL_TOKEN_MAX]);
+void bootstrap_generate_worker_token(char token[PERSONAL_TOKEN_MAX]);
 /* Prefix of the token of a one-time link, which no API call accepts as a credential. */
 #define BOOTSTRAP_LINK_PREFIX "tr_link_"
-void bootstrap_draw_link(char token[PERSONAL_TOKEN_MAX]);
-void bootstrap_draw_ref(char ref[PROJECT_REF_MAX]);
+void bootstrap_generate_link(char token[PERSONAL_TOKEN_MAX]);
+void bootstrap_generate_ref(char ref[PROJECT_REF_MAX]);
 bool bootstrap_ref_is_right(struct slice ref);
 
 /* Wipes the secrets. */

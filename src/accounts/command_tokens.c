@@ -3,10 +3,10 @@
 
 /* ---- personal access tokens ---- */
 
-void command_draw_token(struct account_command *command, struct draft *draft,
-                        const char *name)
+void command_generate_token(struct account_command *command, struct draft *draft,
+                            const char *name)
 {
-    bootstrap_draw_token(command->token);
+    bootstrap_generate_token(command->token);
     draft_token(draft, command->user->id, slice_of(name), command->token, 0);
     fprintf(command->out, "%s\n", command->token);
 }
@@ -21,7 +21,7 @@ enum err command_create_token(struct account_command *command, struct draft *dra
     if (name && !command_is_name(name))
         return command_misuse(
             command, "invalid --name: a name has 1 to 100 bytes and no control characters");
-    command_draw_token(command, draft, name ? name : "token");
+    command_generate_token(command, draft, name ? name : "token");
     return OK;
 }
 
@@ -51,7 +51,7 @@ enum err command_create_link(struct account_command *command, struct draft *draf
         return command_refuse(
             command, email ? "user not found; runcast user list shows them"
                            : "there are no users; runcast user create creates one");
-    bootstrap_draw_link(command->token);
+    bootstrap_generate_link(command->token);
     draft_link(draft, command->user->id, command->token);
     fprintf(command->out, "%s/#signin=%s\n", command->url, command->token);
     return OK;
@@ -128,7 +128,7 @@ enum err command_create_worker_token(struct account_command *command, struct dra
     if (name && !command_is_name(name))
         return command_misuse(
             command, "invalid --name: a name has 1 to 100 bytes and no control characters");
-    bootstrap_draw_worker_token(command->token);
+    bootstrap_generate_worker_token(command->token);
     draft_worker_token(draft, command->project->id, serves,
                        slice_of(name ? name : "worker"), command->token);
     fprintf(command->out, "%s\n", command->token);

@@ -41,8 +41,8 @@ command_fn command_delete_project;
 
 /* command_tokens.c */
 /* Makes a new token for command->user, and prints it on a line of its own. */
-void command_draw_token(struct account_command *command, struct draft *draft,
-                        const char *name);
+void command_generate_token(struct account_command *command, struct draft *draft,
+                            const char *name);
 command_fn command_create_link;
 command_fn command_create_token;
 command_fn command_list_tokens;

@@ -94,13 +94,13 @@ size_t escape_len(struct slice text)
 size_t escape_len_within(struct bytes *owner, struct slice text)
 {
     size_t before = (size_t)(text.ptr - owner->data);
-    size_t behind = owner->len - before - text.len;
-    if (before + behind > text.len)
+    size_t after = owner->len - before - text.len;
+    if (before + after > text.len)
         return escape_len(text);
     if (!owner->escaped)
         owner->escaped = (uint32_t)escape_len(bytes_slice(owner));
     return owner->escaped - escape_len((struct slice){ owner->data, before }) -
-           escape_len((struct slice){ text.ptr + text.len, behind });
+           escape_len((struct slice){ text.ptr + text.len, after });
 }
 
 /* ---- writing ---- */

@@ -42,7 +42,7 @@ static void add_visible(struct buf *line, struct slice json)
 {
     size_t len;
     for (; json.len; json = slice_from(json, len)) {
-        uint16_t character = terminal_obeys(json, &len);
+        uint16_t character = terminal_interprets(json, &len);
         if (character) {
             char escape[8];
             snprintf(escape, sizeof(escape), "\\u%04x", character);

@@ -1,6 +1,6 @@
 /* loop.c - the end of each turn: deferred calls, flushers, timers, and CPU time.
  *
- *   poll ─► timers ─► prepare: deferred ─► flushers ─► late ones ─► CPU time of the turn
+ *   poll ─► timers ─► prepare: deferred ─► flushers ─► last ones ─► CPU time of the turn
  *   noted ─► poll
  *
  * Lists are emptied into local ones before they are walked, because a callback may add to
@@ -34,8 +34,8 @@ struct loop {
 
     struct timers timers;
     struct list deferred; /* deferred::link */
-    struct list awake;    /* flusher::link, of those that are not late */
-    struct list late;     /* flusher::link, of late ones */
+    struct list awake;    /* flusher::link, of those that do not run last */
+    struct list last;     /* flusher::link, of those that do */
     int64_t alarm_at;     /* in loop_now_ms time; INT64_MAX: the alarm is off */
     bool timers_running;
     bool worked; /* a callback ran in this turn */
@@ -103,11 +103,11 @@ bool loop_time_left(struct loop *loop)
  * wait for the next turn. */
 static void run_deferred(struct loop *loop)
 {
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     struct list due;
     list_init(&due);
     list_move_all(&due, &loop->deferred);
-    while (!list_empty(&due) && stint_goes_on(&stint)) {
+    while (!list_empty(&due) && timeslice_left(&timeslice)) {
         struct deferred *deferred = container_of(list_take(&due), struct deferred, link);
         loop->worked = true;
         deferred->fn(deferred); /* may free it */
@@ -135,18 +135,18 @@ static void run_line(struct loop *loop, struct list *awake)
 static void run_flushers(struct loop *loop)
 {
     run_line(loop, &loop->awake);
-    run_line(loop, &loop->late);
+    run_line(loop, &loop->last);
 }
 
 static void run_timers(struct loop *loop)
 {
     if (timers_next(&loop->timers) > loop_now_ms(loop))
         return;
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     bool more = true;
     loop->worked = true;
     loop->timers_running = true;
-    while (more && stint_goes_on(&stint))
+    while (more && timeslice_left(&timeslice))
         more = timers_run(&loop->timers, loop_now_ms(loop), 1);
     loop->timers_running = false;
 }
@@ -154,7 +154,7 @@ static void run_timers(struct loop *loop)
 static bool has_more(const struct loop *loop)
 {
     return !list_empty(&loop->deferred) || !list_empty(&loop->awake) ||
-           !list_empty(&loop->late);
+           !list_empty(&loop->last);
 }
 
 static void on_again(uv_idle_t *again)
@@ -288,7 +288,7 @@ void loop_wake(struct loop *loop, struct flusher *flusher)
     if (flusher->awake)
         return;
     flusher->awake = true;
-    list_append(flusher->late ? &loop->late : &loop->awake, &flusher->link);
+    list_append(flusher->runs_last ? &loop->last : &loop->awake, &flusher->link);
     run_again(loop);
 }
 
@@ -334,7 +334,7 @@ struct loop *loop_create(struct uv_loop_s *uv)
     loop->budget = STEPPED_BUDGET;
     list_init(&loop->deferred);
     list_init(&loop->awake);
-    list_init(&loop->late);
+    list_init(&loop->last);
     timers_init(&loop->timers);
     if (uv)
         start_handles(loop);

@@ -1,6 +1,6 @@
 /* loop.h - the work of each turn of the event loop, its clocks, and its time slices.
  *
- *   poll: sockets, store reports, timers ─► deferred calls ─► flushers ─► late ones ─► poll
+ *   poll: sockets, store reports, timers ─► deferred calls ─► flushers ─► last ones ─► poll
  *
  * A turn is one pass through this circle. This header is all that the code above it knows
  * of its environment: both clocks, the timers, and the time left. With a libuv loop it runs
@@ -25,12 +25,12 @@ struct deferred {
 
 /* Called at the end of each turn in which loop_wake was called for it. Returns true if it
  * has more to do (the turn's time is used up) and must be called in the next turn. It is
- * called even if no time is left, and then does one unit of work (struct stint). */
+ * called even if no time is left, and then does one unit of work (struct timeslice). */
 struct flusher {
     bool (*fn)(struct flusher *flusher);
-    bool late; /* called after all others, in the same turn: for what they collected */
+    bool runs_last; /* called after all others, in the same turn: for what they collected */
     bool awake;
-    struct list link; // loop::awake or late; linked while awake
+    struct list link; // loop::awake or last; linked while awake
 };
 
 struct loop *loop_create(struct uv_loop_s *uv); /* uv NULL: stepped by loop_turn */
@@ -67,7 +67,7 @@ void loop_wake(struct loop *loop, struct flusher *flusher);
 /* Returns false once this turn has used its share of thread CPU time. The share is half a
  * millisecond (CLOCK_THREAD_CPUTIME_ID): a client with cheap requests waits about that long
  * for those with expensive ones, and no turn exceeds 5 ms. Long work asks through struct
- * stint. */
+ * timeslice. */
 bool loop_time_left(struct loop *loop);
 
 /* Gives the rest of this turn a new share, whatever was used before. Ready sockets get one.
@@ -78,35 +78,35 @@ void loop_begin_share(struct loop *loop);
 /* A time slice: the part of long work that is done in one turn. It is one unit, and more
  * while there is time.
  *
- *     struct stint stint = loop_stint(loop);
- *     while (there is more && stint_goes_on(&stint))
+ *     struct timeslice timeslice = loop_timeslice(loop);
+ *     while (there is more && timeslice_left(&timeslice))
  *         one unit, well below 1 ms;
  *     if (there is more)
  *         loop_defer(loop, deferred);
  *
  * The first unit is done however late it is. Otherwise the work would make no progress
  * while earlier work uses up every turn. */
-struct stint {
+struct timeslice {
     struct loop *loop;
     unsigned units; /* units that were begun */
 };
 
-static inline struct stint loop_stint(struct loop *loop)
+static inline struct timeslice loop_timeslice(struct loop *loop)
 {
-    return (struct stint){ .loop = loop };
+    return (struct timeslice){ .loop = loop };
 }
 
 /* For units so short that the clock is read only every `units` of them. */
-static inline bool stint_goes_on_by(struct stint *stint, unsigned units)
+static inline bool timeslice_left_every(struct timeslice *timeslice, unsigned units)
 {
-    bool ask = stint->units && stint->units % units == 0;
-    stint->units++;
-    return !ask || loop_time_left(stint->loop);
+    bool ask = timeslice->units && timeslice->units % units == 0;
+    timeslice->units++;
+    return !ask || loop_time_left(timeslice->loop);
 }
 
-static inline bool stint_goes_on(struct stint *stint)
+static inline bool timeslice_left(struct timeslice *timeslice)
 {
-    return stint_goes_on_by(stint, 1);
+    return timeslice_left_every(timeslice, 1);
 }
 
 /* Stepped loops only: moves both clocks by ms and runs what is due. That is timers,

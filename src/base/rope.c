@@ -173,9 +173,9 @@ void rope_add_json_rope(struct buf *out, const struct rope *rope)
 /* ---- joining ---- */
 
 static struct bytes *join_text(struct slice before, const struct rope *rope,
-                               struct slice behind, enum rope_form form)
+                               struct slice after, enum rope_form form)
 {
-    struct slice all[] = { before, buf_slice(&rope->text), behind };
+    struct slice all[] = { before, buf_slice(&rope->text), after };
     struct bytes *bytes = bytes_join(all, 3);
     if (form == ONE_LINE)
         make_one_line(bytes->data + before.len, rope->text.len);
@@ -222,15 +222,15 @@ static void join_insert(struct joining *joining, const struct rope_part *part)
         joined->form = joining->form;
 }
 
-static struct bytes *join(struct slice before, const struct rope *rope, struct slice behind,
+static struct bytes *join(struct slice before, const struct rope *rope, struct slice after,
                           enum rope_form form)
 {
     if (!rope->count)
-        return join_text(before, rope, behind, form);
+        return join_text(before, rope, after, form);
     size_t most = 2 * (size_t)rope->count + 1, at = 0;
     size_t head = _Alignof(struct rope_parts) + sizeof(struct rope_parts) +
                   most * sizeof(struct rope_part);
-    size_t text_len = before.len + rope->text.len + behind.len;
+    size_t text_len = before.len + rope->text.len + after.len;
     assert(text_len + rope->inserted < UINT32_MAX);
     struct bytes *bytes = bytes_create_empty(head + text_len);
     struct joining joining = { rope_parts_of(bytes), bytes->data + head, form };
@@ -243,21 +243,21 @@ static struct bytes *join(struct slice before, const struct rope *rope, struct s
         at = one->at;
     }
     join_text_of_rope(&joining, text_between(rope, at, rope->text.len));
-    join_piece(&joining, behind);
+    join_piece(&joining, after);
     bytes->json = BYTES_PARTS;
     bytes->len = (uint32_t)(text_len + rope->inserted);
     return bytes;
 }
 
-struct bytes *rope_join(struct slice before, const struct rope *rope, struct slice behind)
+struct bytes *rope_join(struct slice before, const struct rope *rope, struct slice after)
 {
-    return join(before, rope, behind, AS_IS);
+    return join(before, rope, after, AS_IS);
 }
 
 struct bytes *rope_join_line(struct slice before, const struct rope *rope,
-                             struct slice behind)
+                             struct slice after)
 {
-    return join(before, rope, behind, ONE_LINE);
+    return join(before, rope, after, ONE_LINE);
 }
 
 /* ---- reading ---- */
@@ -366,12 +366,11 @@ void rope_skip(const struct bytes *bytes, struct rope_place *place, size_t len)
     }
 }
 
-void rope_add_inner(struct buf *out, const struct bytes *bytes, size_t before,
-                    size_t behind)
+void rope_add_inner(struct buf *out, const struct bytes *bytes, size_t before, size_t after)
 {
-    assert(before + behind <= bytes->len);
+    assert(before + after <= bytes->len);
     if (!bytes_are_parts(bytes)) {
-        buf_add(out, (struct slice){ bytes->data + before, bytes->len - before - behind });
+        buf_add(out, (struct slice){ bytes->data + before, bytes->len - before - after });
         return;
     }
     const struct rope_parts *parts = parts_of(bytes);
@@ -381,7 +380,7 @@ void rope_add_inner(struct buf *out, const struct bytes *bytes, size_t before,
             add_part(out, part);
             continue;
         }
-        size_t first = i ? 0 : before, last = i + 1 < parts->count ? 0 : behind;
+        size_t first = i ? 0 : before, last = i + 1 < parts->count ? 0 : after;
         assert(first + last <= part->len);
         buf_add(out, (struct slice){ part->ptr + first, part->len - first - last });
     }

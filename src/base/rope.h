@@ -68,12 +68,12 @@ void rope_add_json_rope(struct buf *out, const struct rope *rope);
 
 /* Joins the two texts, and the rope between them, into bytes with one reference, the
  * caller's. They are plain bytes if the rope has no insert. */
-struct bytes *rope_join(struct slice before, const struct rope *rope, struct slice behind);
+struct bytes *rope_join(struct slice before, const struct rope *rope, struct slice after);
 
 /* The same, with each line break (CR or LF) of the rope replaced by a space. JSON keeps its
  * meaning: raw line breaks occur only between its tokens. */
 struct bytes *rope_join_line(struct slice before, const struct rope *rope,
-                             struct slice behind);
+                             struct slice after);
 
 /* ---- bytes of BYTES_PARTS ---- */
 
@@ -103,7 +103,7 @@ bool rope_is_read(const struct bytes *bytes, const struct rope_place *place);
 /* Skips len bytes, counted as they would be read. */
 void rope_skip(const struct bytes *bytes, struct rope_place *place, size_t len);
 
-/* Appends all but the first `before` and the last `behind` bytes. Those must be text that
+/* Appends all but the first `before` and the last `after` bytes. Those must be text that
  * was joined with the rope. Accepts plain bytes, too. */
 void rope_add_inner(struct buf *out, const struct bytes *bytes, size_t before,
-                    size_t behind);
+                    size_t after);

@@ -5,7 +5,7 @@
 #include "base/table.h"
 
 struct share_key {
-    const struct room *room;
+    const struct quota *quota;
     const struct bytes *bytes;
 };
 
@@ -22,39 +22,39 @@ static struct slice key_of(const void *value)
     return (struct slice){ (const char *)&share->key, sizeof(share->key) };
 }
 
-static struct share *find(const struct room *room, const struct bytes *bytes)
+static struct share *find(const struct quota *quota, const struct bytes *bytes)
 {
-    struct share wanted = { .key = { room, bytes } };
+    struct share wanted = { .key = { quota, bytes } };
     return shares.key ? table_find(&shares, key_of(&wanted)) : NULL;
 }
 
-void share_take(struct room *room, struct bytes *bytes)
+void share_take(struct quota *quota, struct bytes *bytes)
 {
-    if (!room || !bytes)
+    if (!quota || !bytes)
         return;
-    struct share *share = find(room, bytes);
+    struct share *share = find(quota, bytes);
     if (!share) {
         share = mem_new(struct share);
-        share->key = (struct share_key){ room, bytes };
+        share->key = (struct share_key){ quota, bytes };
         if (!shares.key)
             table_init(&shares, key_of);
         table_insert(&shares, share);
-        room_take(room, bytes->len);
+        quota_take(quota, bytes->len);
     }
     share->holders++;
     bytes_ref(bytes);
 }
 
-void share_give(struct room *room, struct bytes *bytes)
+void share_give(struct quota *quota, struct bytes *bytes)
 {
-    if (!room || !bytes)
+    if (!quota || !bytes)
         return;
-    struct share *share = find(room, bytes);
+    struct share *share = find(quota, bytes);
     assert(share && share->holders);
     if (!--share->holders) {
         table_remove(&shares, key_of(share));
         free(share);
-        room_give(room, bytes->len);
+        quota_release(quota, bytes->len);
     }
     if (!shares.count) {
         table_finish(&shares);

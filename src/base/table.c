@@ -19,7 +19,7 @@ enum { FIRST_CAPACITY = 16, MOVED_AT_ONCE = 8 };
 static uint64_t hash_key[2];
 
 /* Runs before main, so that all threads use the same key. */
-__attribute__((constructor)) static void draw_key(void)
+__attribute__((constructor)) static void generate_key(void)
 {
     while (getrandom(hash_key, sizeof(hash_key), 0) != sizeof(hash_key))
         if (errno != EINTR)

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-uint16_t terminal_obeys(struct slice text, size_t *len)
+uint16_t terminal_interprets(struct slice text, size_t *len)
 {
     const unsigned char *at = (const unsigned char *)text.ptr;
     *len = at[0] == 0xC2 ? 2 : at[0] == 0xE2 ? 3 : 1;
@@ -32,7 +32,7 @@ void terminal_show(FILE *out, struct slice text)
 {
     bool is_utf8 = text_is_utf8(text);
     for (size_t len; text.len; text = slice_from(text, len)) {
-        bool obeyed = is_utf8 && terminal_obeys(text, &len);
+        bool obeyed = is_utf8 && terminal_interprets(text, &len);
         if (!obeyed)
             len = 1;
         if (obeyed || is_control(*text.ptr) || (!is_utf8 && *text.ptr & 0x80))
@@ -42,7 +42,7 @@ void terminal_show(FILE *out, struct slice text)
     }
 }
 
-void terminal_complain(const char *reason)
+void terminal_print_failure(const char *reason)
 {
     fputs("runcast: ", stderr);
     terminal_show(stderr, slice_of(reason));

@@ -14,10 +14,10 @@
  * Finds delete and the C1 controls (U+007F to U+009F), line separators, and characters that
  * change the direction of writing (U+2028 to U+202E, U+2066 to U+2069), but not the C0
  * controls (U+0000 to U+001F). *len: its length in bytes, if one is found. */
-uint16_t terminal_obeys(struct slice text, size_t *len);
+uint16_t terminal_interprets(struct slice text, size_t *len);
 
 /* Prints the text, with "?" for each character but newline and tab that would be obeyed. */
 void terminal_show(FILE *out, struct slice text);
 
 /* Prints a line to stderr that says why the program failed. */
-void terminal_complain(const char *reason);
+void terminal_print_failure(const char *reason);

@@ -52,7 +52,7 @@ void work_stop(struct work *work)
     atomic_store(&work->stopped, true);
 }
 
-bool work_goes_on(const struct work *work)
+bool work_may_continue(const struct work *work)
 {
     uint64_t limit_ms = work ? kinds[work->kind].limit_ms : 0;
     return !work || (!atomic_load(&work->stopped) &&

@@ -1,6 +1,6 @@
 /* work.h - jobs for the threads of libuv's pool; each can be stopped and has a time limit.
  *
- *   loop: work_begin ─► thread: run … work_goes_on … ─► loop: done
+ *   loop: work_begin ─► thread: run … work_may_continue … ─► loop: done
  *   loop: work_stop  ───────────────────┘ false from now on
  *
  * The pool has four threads, which all jobs of the process share. So the length of a job
@@ -40,7 +40,7 @@ void work_stop(struct work *work);
 
 /* Returns false after work_stop, and once the time limit of the kind has passed. On the
  * thread. Always true for NULL. */
-bool work_goes_on(const struct work *work);
+bool work_may_continue(const struct work *work);
 
 /* Returns true if work_stop was called since the job was started. */
 bool work_is_stopped(const struct work *work);

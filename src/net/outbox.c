@@ -33,15 +33,15 @@ struct backlog {
 
 /* ---- memory quota ---- */
 
-typedef void share_fn(struct room *room, struct bytes *bytes);
+typedef void share_fn(struct quota *quota, struct bytes *bytes);
 
 static void share_each(struct outbox *outbox, const struct bytes *bytes, share_fn *share)
 {
     uint32_t at = 0;
     struct bytes *owner;
-    if (outbox->room && bytes_are_parts(bytes))
+    if (outbox->quota && bytes_are_parts(bytes))
         while ((owner = rope_next_owner(bytes, &at)))
-            share(outbox->room, owner);
+            share(outbox->quota, owner);
 }
 
 static void share_all(struct outbox *outbox, share_fn *share)
@@ -51,12 +51,12 @@ static void share_all(struct outbox *outbox, share_fn *share)
         share_each(outbox, backlog->pieces[backlog->first + i].bytes, share);
 }
 
-void outbox_count_in(struct outbox *outbox, struct room *room)
+void outbox_count_in(struct outbox *outbox, struct quota *quota)
 {
-    if (outbox->room == room)
+    if (outbox->quota == quota)
         return;
     share_all(outbox, share_give);
-    outbox->room = room;
+    outbox->quota = quota;
     share_all(outbox, share_take);
 }
 

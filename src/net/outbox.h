@@ -20,7 +20,7 @@
 #include <sys/types.h>
 
 #include "base/bytes.h"
-#include "base/room.h"
+#include "base/quota.h"
 #include "base/rope.h"
 #include "base/slice.h"
 
@@ -30,7 +30,7 @@ struct outbox {
     struct backlog *backlog; /* NULL: nothing is unsent */
     int64_t handed;          /* bytes given to the kernel so far, including TLS overhead */
     struct tls *tls;         /* encrypts what is sent; the owner's; NULL: plain text */
-    struct room *room;       /* set by outbox_count_in */
+    struct quota *quota;     /* set by outbox_count_in */
 };
 
 enum outbox_status {
@@ -72,7 +72,7 @@ enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress);
 /* Sets the memory quota for bytes to which unsent pieces (BYTES_PARTS) refer. They count
  * once, however many outboxes refer to them (base/share.h), until the last piece that
  * refers to them is sent. NULL: they do not count. */
-void outbox_count_in(struct outbox *outbox, struct room *room);
+void outbox_count_in(struct outbox *outbox, struct quota *quota);
 
 /* Returns the memory of the unsent bytes, without those that outbox_count_in counts. */
 size_t outbox_own(const struct outbox *outbox);

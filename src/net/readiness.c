@@ -32,12 +32,12 @@ static void on_ready(uv_poll_t *handle, int status, int what)
     struct epoll_event events[BATCH];
     int count = BATCH;
     loop_begin_share(readiness->loop);
-    struct stint stint = loop_stint(readiness->loop);
+    struct timeslice timeslice = loop_timeslice(readiness->loop);
     (void)status, (void)what;
     bool left_some = readiness->left_some;
     readiness->left_some = false;
-    readiness->serving = loop_stint(readiness->loop);
-    while (count == BATCH && stint_goes_on(&stint)) {
+    readiness->serving = loop_timeslice(readiness->loop);
+    while (count == BATCH && timeslice_left(&timeslice)) {
         count = epoll_wait(readiness->fd, events, BATCH, 0);
         if (left_some)
             put_in_line(events, count);
@@ -76,7 +76,7 @@ bool readiness_watch(struct readiness *readiness, struct readiness_watch *watch,
 
 bool readiness_may_serve(struct readiness *readiness, struct readiness_watch *watch)
 {
-    if (!stint_goes_on(&readiness->serving)) {
+    if (!timeslice_left(&readiness->serving)) {
         readiness->left_some = true;
         return false;
     }

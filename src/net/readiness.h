@@ -35,9 +35,9 @@ struct readiness_watch {
 
 struct readiness {
     struct loop *loop;
-    struct stint serving; /* the time slice for the ready sockets of this turn */
-    uint64_t served;      /* sockets served so far */
-    bool left_some;       /* the last turn's time ended before all were served */
+    struct timeslice serving; /* the time slice for the ready sockets of this turn */
+    uint64_t served;          /* sockets served so far */
+    bool left_some;           /* the last turn's time ended before all were served */
     uv_poll_t handle;
     int fd; /* -1: closed */
 };

@@ -138,7 +138,7 @@ static enum tls_result settle(struct tls *tls, int result)
     return tls->ended && !tls->error ? TLS_CUT : TLS_FAILED;
 }
 
-enum tls_result tls_shake_hands(struct tls *tls)
+enum tls_result tls_handshake(struct tls *tls)
 {
     begin_call(tls);
     int result = SSL_do_handshake(tls->ssl);

@@ -40,7 +40,7 @@ struct tls *tls_create(struct ssl_st *ssl, int fd);
 /* Ignores NULL. */
 void tls_destroy(struct tls *tls);
 
-enum tls_result tls_shake_hands(struct tls *tls);
+enum tls_result tls_handshake(struct tls *tls);
 
 enum tls_result tls_read(struct tls *tls, char *room, size_t size, size_t *len);
 

@@ -47,7 +47,7 @@ static int run_command(struct config *config)
     bytes_forget_shared();
     uv_library_shutdown();
     if (refused && why.text[0]) /* if not, it was printed */
-        terminal_complain(why.text);
+        terminal_print_failure(why.text);
     return refused == ERR_USAGE ? 2 : refused ? 1 : 0;
 }
 
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
     if (unpacker_is_asked_for(argc, argv))
         return unpacker_run(argv[2]);
     if (config_read(&config, subcommands, argc, argv, environ, &why)) {
-        terminal_complain(why.text);
+        terminal_print_failure(why.text);
         return 2;
     }
     log_configure(config_log_level(&config), config_log_format(&config));

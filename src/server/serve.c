@@ -66,7 +66,7 @@ static void on_ready(void *owner, int port)
     struct service *service = owner;
     (void)port;
     service->ready = true;
-    service_tell("READY=1\nSTATUS=serves, version " RUNCAST_VERSION);
+    service_notify("READY=1\nSTATUS=serves, version " RUNCAST_VERSION);
     if (service->reloads_when_ready)
         raise(SIGHUP); /* it came while the runs were loaded */
 }
@@ -75,7 +75,7 @@ static void on_ready(void *owner, int port)
 static void on_standby(void *owner)
 {
     (void)owner;
-    service_tell("READY=1\nSTATUS=stands by, version " RUNCAST_VERSION);
+    service_notify("READY=1\nSTATUS=stands by, version " RUNCAST_VERSION);
 }
 
 /* The gateway has ended. If it was never ready, ends the role that it has started;
@@ -98,7 +98,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (service->draining)
         _Exit(1); /* the second signal: exit at once */
     service->draining = true;
-    service_tell("STOPPING=1\nSTATUS=drains");
+    service_notify("STOPPING=1\nSTATUS=drains");
     if (service->execute)
         execute_end(service->execute, EXECUTE_ANY, on_executed, service);
     else
@@ -135,30 +135,30 @@ static void on_reload(uv_signal_t *handle, int number)
     service->reloads_when_ready = !service->ready;
     if (service->draining || !service->ready)
         return;
-    service_tell("RELOADING=1\nMONOTONIC_USEC=%llu",
-                 (unsigned long long)(uv_hrtime() / 1000));
+    service_notify("RELOADING=1\nMONOTONIC_USEC=%llu",
+                   (unsigned long long)(uv_hrtime() / 1000));
     enum err refused = reload(service, &why);
     if (refused)
         log_error("reload failed; settings unchanged", "reason", why.text, NULL);
     else
         log_audit("reload", "result", "ok", NULL);
-    service_tell("READY=1\nSTATUS=%s%s", refused ? "not reloaded: " : "serves, reloaded",
-                 refused ? why.text : "");
+    service_notify("READY=1\nSTATUS=%s%s", refused ? "not reloaded: " : "serves, reloaded",
+                   refused ? why.text : "");
 }
 
-static void watch(struct service *service, uv_signal_t *handle, uv_signal_cb heard,
+static void watch(struct service *service, uv_signal_t *handle, uv_signal_cb callback,
                   int number)
 {
     uv_signal_init(&service->loop, handle);
     handle->data = service;
-    uv_signal_start(handle, heard, number);
+    uv_signal_start(handle, callback, number);
 }
 
 /* Reports once why there is no gateway: to the terminal or the log. */
-static void tell_end(const char *reason)
+static void log_end(const char *reason)
 {
     if (isatty(STDERR_FILENO))
-        terminal_complain(reason);
+        terminal_print_failure(reason);
     else
         log_error("stopped", "reason", reason, NULL);
 }
@@ -178,7 +178,7 @@ static void watch_hangup(struct service *service)
 static void on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
-    service_tell_life();
+    service_notify_alive();
 }
 
 static void watch_loop(struct service *service)
@@ -220,7 +220,7 @@ static void on_stopped(void *owner, const struct failure *reason)
         return;
     }
     if (reason->code && reason->code != ERR_MOVED) {
-        tell_end(reason->text);
+        log_end(reason->text);
         service->status = 1;
     }
     end(service);
@@ -255,7 +255,7 @@ static void on_again(uv_timer_t *timer)
         log_warn("cannot restart yet; retrying", "reason", why.text, NULL);
         uv_timer_start(timer, on_again, AGAIN_MS, 0);
     } else if (refused) {
-        tell_end(why.text);
+        log_end(why.text);
         service->status = 1;
         end(service);
     }
@@ -291,7 +291,7 @@ int serve_run(struct config *config)
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
     if (config->execute && execute_start(config, &service.execute, &why)) {
-        tell_end(why.text);
+        log_end(why.text);
         return 2;
     }
     service.ring = make_ring(config);
@@ -306,7 +306,7 @@ int serve_run(struct config *config)
     uv_timer_init(&service.loop, &service.again);
     if (refused || start(&service, &why)) {
         uv_close((uv_handle_t *)&service.again, NULL);
-        tell_end(why.text);
+        log_end(why.text);
         end_hangup(&service);
         let_go_of_role(&service);
         uv_run(&service.loop, UV_RUN_DEFAULT);

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "api/worker_notices/notice_wishes.h"
+#include "api/worker_notices/notice_requests.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,8 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct slice text = { (const char *)data, size };
     struct socket_packet packet;
-    struct notice_wishes wishes = { 0 };
-    struct notice_wish wish;
+    struct notice_requests requests = { 0 };
+    struct notice_request request;
     if (socket_packet_read(text, &packet))
         return 0;
     check_inside(packet.data, text);
@@ -27,9 +27,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_inside(packet.name, text);
     if (packet.body.ptr)
         check_inside(packet.body, text);
-    notice_wishes_add(&wishes, &packet);
-    while (notice_wishes_take(&wishes, &wish))
-        assert(text_is_id(slice_of(wish.id), "run"));
-    notice_wishes_finish(&wishes);
+    notice_requests_add(&requests, &packet);
+    while (notice_requests_take(&requests, &request))
+        assert(text_is_id(slice_of(request.id), "run"));
+    notice_requests_finish(&requests);
     return 0;
 }

@@ -18,7 +18,7 @@ IS_ONE = "what is listed as a circle is one"
 # One idea in several files, and the one of them that draws it.
 CIRCLES = {
     "api/bulk": [("bulk_work", {"bulk_cancel", "bulk_replay"})],
-    "core/engine": [("apply", {"again", "flight", "run_commands", "sweep", "waits"})],
+    "core/engine": [("apply", {"flight", "run_commands", "store_retry", "sweep", "waits"})],
     "net/http": [("http_reply", {"http_conn"})],
     "core/live": [("feed", {"catch_up", "hub", "watch", "windows"})],
     "api/realtime": [("socket", {"socket_openings"})],

@@ -223,7 +223,7 @@ static void end(struct sim *sim)
     loop_set_budget(world->loop, 1000);
     world->env->budget = world->options.memory;
     come_to_rest(sim);
-    loop_turn(world->loop, STORE_AGAIN_MS); /* retries work that the store has refused */
+    loop_turn(world->loop, STORE_RETRY_MS); /* retries work that the store has refused */
     come_to_rest(sim);
     workload_check_waits(&sim->workload);
     staff_check_rest(&sim->workload.staff);

@@ -179,8 +179,8 @@ static const char *end_reason(const struct identity *identity, int64_t now_ms)
                                    : "its key was replaced a while ago";
 }
 
-void identity_tell_end(const struct identity *identity, const char *connection,
-                       int64_t now_ms)
+void identity_log_end(const struct identity *identity, const char *connection,
+                      int64_t now_ms)
 {
     log_decision("credential ended", identity->account ? identity->account->id : NULL, NULL,
                  end_reason(identity, now_ms), "connection", connection, NULL);
@@ -480,7 +480,7 @@ static void add_grant(struct buf *claims, const struct secret *grant)
 
 /* The scopes are in the order of the official SDK: given ones before added ones. */
 void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
-                   int64_t now_ms, int64_t lives_ms, struct buf *out)
+                   int64_t now_ms, int64_t ttl_ms, struct buf *out)
 {
     const struct account *account = caller->account;
     struct buf claims = { 0 };
@@ -499,7 +499,7 @@ void auth_sign_for(const struct identity *caller, const char *const *scopes, siz
     buf_add_number(&claims, now_ms / 1000);
     buf_add_text(&claims, ",\"iss\":\"https://id.trigger.dev\","
                           "\"aud\":\"https://api.trigger.dev\",\"exp\":");
-    buf_add_number(&claims, (now_ms + lives_ms) / 1000);
+    buf_add_number(&claims, (now_ms + ttl_ms) / 1000);
     buf_add_char(&claims, '}');
     jwt_sign(buf_slice(&claims), slice_of(account->secret_key), out);
     buf_finish(&claims);

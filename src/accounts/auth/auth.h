@@ -88,8 +88,8 @@ bool identity_is_valid(const struct identity *identity, int64_t now_ms);
 bool identity_has_ended(const struct identity *identity, int64_t now_ms);
 
 /* Logs that a connection is closed because its credential has ended or expired. */
-void identity_tell_end(const struct identity *identity, const char *connection,
-                       int64_t now_ms);
+void identity_log_end(const struct identity *identity, const char *connection,
+                      int64_t now_ms);
 
 /* Close reason for sockets and event streams when the credential has ended. */
 extern const char identity_ended_reason[];
@@ -120,4 +120,4 @@ bool identity_may_some(const struct identity *identity, const char *action,
  *
  * It has the caller's realtime and act claims too. */
 void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
-                   int64_t now_ms, int64_t lives_ms, struct buf *out);
+                   int64_t now_ms, int64_t ttl_ms, struct buf *out);

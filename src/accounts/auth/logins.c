@@ -106,7 +106,7 @@ struct login *logins_begin(struct logins *logins, const char *client,
     memcpy(login->network, network, LOGIN_NETWORK_LEN);
     login->port = port;
     login->created_at = wall_ms;
-    login->ends_at = now_ms + LOGIN_LIVES_MS;
+    login->ends_at = now_ms + LOGIN_TTL_MS;
     list_append(&logins->all, &login->link);
     logins->count++;
     return login;

@@ -18,7 +18,7 @@
 #include "base/slice.h"
 
 enum {
-    LOGIN_LIVES_MS = 10 * 60 * 1000,
+    LOGIN_TTL_MS = 10 * 60 * 1000,
     LOGIN_TRIES = 5,
     LOGINS_MAX = 4096,
     LOGINS_OF_NETWORK_MAX = 32, /* per client address, or IPv6 network of 48 bits */

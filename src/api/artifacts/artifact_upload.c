@@ -14,7 +14,7 @@
 #include "api/artifacts/artifacts.h"
 #include "api/artifacts/file_job.h"
 #include "api/artifacts/multipart.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "base/mem.h"
 
 enum {
@@ -362,7 +362,7 @@ enum err artifact_upload_piece(struct api_call *call, struct slice piece)
     writer->came += piece.len;
     err = multipart_feed(&writer->form, piece);
     if (!err)
-        err = rooms_hold_piece(call, writer->pending.capacity + writer->writing.capacity);
+        err = quotas_hold_piece(call, writer->pending.capacity + writer->writing.capacity);
     if (err) {
         fail_with(writer, err);
         return OK;

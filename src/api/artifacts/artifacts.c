@@ -256,7 +256,7 @@ enum err artifact_offer(struct artifacts *artifacts, uint32_t env,
     made->env = env;
     made->length = length;
     made->offered_at = loop_wall_ms(artifacts->loop);
-    made->expires_at = (made->offered_at + ARTIFACT_LIVES_MS) / 1000 * 1000;
+    made->expires_at = (made->offered_at + ARTIFACT_TTL_MS) / 1000 * 1000;
     list_append(&artifacts->all, &made->link);
     *artifact = made;
     return OK;

@@ -20,7 +20,7 @@
 struct loop;
 
 enum {
-    ARTIFACT_LIVES_MS = 15 * 60 * 1000,
+    ARTIFACT_TTL_MS = 15 * 60 * 1000,
     ARTIFACT_RANDOM_LEN = 24,
     ARTIFACT_KEY_MAX = 48,  /* "bundles/", the random part, ".tar.gz" and a zero */
     ARTIFACTS_OPEN_MAX = 4, /* per environment */

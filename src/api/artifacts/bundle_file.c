@@ -202,22 +202,22 @@ static int write_all(int fd, const struct bytes *content)
 
 static int write_work(const char *path, const struct bytes *content)
 {
-    char beside[4096];
+    char temporary[4096];
     size_t len = strlen(path);
     static const char ending[] = ".new";
-    if (len + sizeof(ending) > sizeof(beside))
+    if (len + sizeof(ending) > sizeof(temporary))
         return ENAMETOOLONG;
-    memcpy(beside, path, len);
-    memcpy(beside + len, ending, sizeof(ending));
-    int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    memcpy(temporary, path, len);
+    memcpy(temporary + len, ending, sizeof(ending));
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return errno;
     int error = write_all(fd, content);
     close(fd);
-    if (!error && rename(beside, path))
+    if (!error && rename(temporary, path))
         error = errno;
     if (error)
-        unlink(beside);
+        unlink(temporary);
     return error ? error : sync_folder_of(path);
 }
 

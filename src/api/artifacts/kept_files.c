@@ -120,7 +120,7 @@ static void on_taken_into_store(struct kept_putting *putting, enum err status)
 }
 
 /* Returns OK if the bundle can be taken, by the results of the job. */
-static enum err judge_bundle(struct kept_taking *taking)
+static enum err check_bundle(struct kept_taking *taking)
 {
     const struct bundle_taking *bundle = &taking->bundle;
     if (bundle->lacks_room)
@@ -137,11 +137,11 @@ static enum err judge_bundle(struct kept_taking *taking)
     return OK;
 }
 
-static void on_judged(struct file_job *job)
+static void on_checked(struct file_job *job)
 {
     struct kept_taking *taking = container_of(job, struct kept_taking, bundle.job);
     struct kept_files *files = taking->files;
-    if (judge_bundle(taking) || !files->store) {
+    if (check_bundle(taking) || !files->store) {
         end_taking(taking);
         return;
     }
@@ -161,7 +161,7 @@ void kept_taking_begin(struct kept_files *files, struct kept_taking *taking)
     taking->bundle = (struct bundle_taking){ .from = taking->from };
     if (!files->store)
         taking->bundle.to = path_of(files, &taking->name);
-    bundle_taking_begin(files->loop, &taking->bundle, on_judged);
+    bundle_taking_begin(files->loop, &taking->bundle, on_checked);
 }
 
 /* ---- writing ---- */

@@ -145,7 +145,7 @@ static void say_which(struct batch_call *op)
 
 static const char *const item_members[] = { "task", "payload", "options", "context", NULL };
 
-static enum err read_wishes(struct batch_call *op, struct slice task)
+static enum err read_options(struct batch_call *op, struct slice task)
 {
     struct trigger *trigger = &op->commit.items[op->commit.count];
     struct trigger_parent parent = { 0 }; /* ignored: the batch names the parent */
@@ -159,7 +159,7 @@ static enum err read_wishes(struct batch_call *op, struct slice task)
         .is_item = true,
         .ignored = &op->call->ignored,
     };
-    envelope_tell_others(&op->body.item, "items[].", item_members, source.ignored, NULL);
+    envelope_report_others(&op->body.item, "items[].", item_members, source.ignored, NULL);
     enum err err = trigger_options_read(&source, &place, trigger, &parent, &op->call->why);
     if (!err)
         err = packet_check_named(op->call, &trigger->run);
@@ -179,7 +179,7 @@ static enum err read_item(struct item_array *body)
         return OK;
     enum err err = read_task(op, &task);
     if (!err)
-        err = read_wishes(op, buf_slice(&task));
+        err = read_options(op, buf_slice(&task));
     buf_finish(&task);
     return err;
 }
@@ -239,7 +239,7 @@ static enum err read_parent(struct batch_call *op)
     struct slice resume = envelope_get(outer, "resumeParentOnCompletion");
     struct slice attempt = envelope_get(outer, "dependentAttempt");
     struct buf id = { 0 };
-    envelope_tell_others(outer, "", outer_members, &op->call->ignored, NULL);
+    envelope_report_others(outer, "", outer_members, &op->call->ignored, NULL);
     if (parent.ptr && !scan_string(parent, &id))
         return explain(why, ERR_INVALID,
                        "Validation error: Expected string at \"parentRunId\"");

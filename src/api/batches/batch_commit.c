@@ -101,7 +101,7 @@ static void on_triggered(struct trigger_op *op, enum err status)
                      "batch", commit->batch.id, "runs", log_number(commit->batch.count),
                      NULL);
     if (!status && commit->seals)
-        ends_tell(op->engine, op->env, slice_of(commit->batch.id));
+        ends_notify(op->engine, op->env, slice_of(commit->batch.id));
     if (!status && is_new && batch_blocks(&commit->batch)) {
         blocking_begin_batch(&commit->blocking, commit->call, &commit->batch, on_blocked);
         return;

@@ -235,12 +235,12 @@ static void on_old(struct batch_load *load, enum err status)
 {
     struct batch_creation *create = container_of(load, struct batch_creation, old);
     struct batch *old = &load->batch;
-    const struct batch *wish = &create->commit.batch;
-    if (status || !create->commit.op.batch_cached || !wish->resume || !wish->parent) {
+    const struct batch *wanted = &create->commit.batch;
+    if (status || !create->commit.op.batch_cached || !wanted->resume || !wanted->parent) {
         reply_old(create, status);
         return;
     }
-    bytes_set(&old->parent, wish->parent);
+    bytes_set(&old->parent, wanted->parent);
     old->resume = true;
     if (batch_blocks(old))
         blocking_begin_batch(&create->commit.blocking, create->commit.call, old,

@@ -37,7 +37,7 @@ void batch_lines_finish(struct batch_lines *lines)
 
 /* ---- memory ---- */
 
-enum err batch_lines_no_room(struct api_call *call)
+enum err batch_lines_no_quota(struct api_call *call)
 {
     api_add_header(call, "x-should-retry", SLICE("true"));
     return explain(&call->why, ERR_STORE,
@@ -49,7 +49,7 @@ enum err batch_lines_no_room(struct api_call *call)
 static enum err take_room(struct batch_lines *lines, size_t len)
 {
     if (!open_batches_take(lines->open, lines->env, 2 * len))
-        return batch_lines_no_room(lines->call);
+        return batch_lines_no_quota(lines->call);
     lines->line_cost += 2 * len;
     return OK;
 }
@@ -111,8 +111,8 @@ static enum err read_task(struct batch_lines *lines, uint32_t index, struct buf 
 
 static const char *const item_members[] = { "index", "task", "payload", "options", NULL };
 
-static enum err read_wishes(struct batch_lines *lines, struct slice task,
-                            struct batch_item *item)
+static enum err read_options(struct batch_lines *lines, struct slice task,
+                             struct batch_item *item)
 {
     struct api_call *call = lines->call;
     struct trigger_parent parent = { 0 }; /* ignored: the batch names the parent */
@@ -126,7 +126,7 @@ static enum err read_wishes(struct batch_lines *lines, struct slice task,
         .is_item = true,
         .ignored = &call->ignored,
     };
-    envelope_tell_others(&lines->line, "items[].", item_members, source.ignored, NULL);
+    envelope_report_others(&lines->line, "items[].", item_members, source.ignored, NULL);
     enum err err =
         trigger_options_read(&source, &place, &item->trigger, &parent, &call->why);
     if (!err)
@@ -139,7 +139,7 @@ static enum err keep(struct batch_lines *lines, struct batch_item *item)
 {
     size_t cost = cost_of(item);
     if (!open_batches_take(lines->open, lines->env, cost))
-        return batch_lines_no_room(lines->call);
+        return batch_lines_no_quota(lines->call);
     item->cost = cost;
     lines->items[item->index] = item;
     lines->count++;
@@ -167,7 +167,7 @@ static enum err read_item(struct batch_lines *lines, bool too_large)
     if (!err && too_large)
         item->trigger.run.task = bytes_create(buf_slice(&task));
     else if (!err)
-        err = read_wishes(lines, buf_slice(&task), item);
+        err = read_options(lines, buf_slice(&task), item);
     if (!err)
         err = keep(lines, item);
     if (err)

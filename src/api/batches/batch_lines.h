@@ -37,7 +37,7 @@ enum err batch_lines_end(struct batch_lines *lines);
 
 /* Returns ERR_STORE because the memory budget is exhausted; the response asks the client
  * to retry. */
-enum err batch_lines_no_room(struct api_call *call);
+enum err batch_lines_no_quota(struct api_call *call);
 
 /* Frees the items that were not moved elsewhere, and their memory budget. Does not use
  * the call, which may be gone. */

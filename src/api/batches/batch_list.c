@@ -63,10 +63,10 @@ static void go_on(struct deferred *deferred)
 {
     struct batch_listing *op = container_of(deferred, struct batch_listing, deferred);
     struct loop *loop = engine_loop(api_engine(op->call->api));
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     while (op->at < op->scan.count) {
         struct batch batch;
-        if (!stint_goes_on(&stint)) {
+        if (!timeslice_left(&timeslice)) {
             loop_defer(loop, &op->deferred);
             return;
         }

@@ -5,7 +5,7 @@
  * short and only one run in memory. */
 #include "api/batches/batch.h"
 #include "api/batches/batches.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "api/runs/run_body.h"
 #include "base/mem.h"
 
@@ -40,7 +40,7 @@ static void on_run(struct run_read *read, enum err status)
     struct results *results = container_of(read, struct results, read);
     struct buf *out = &results->out.text;
     if (!status)
-        status = rooms_check_answer(results->call);
+        status = quotas_check_answer(results->call);
     if (status && status != ERR_NOT_FOUND) {
         batch_results_refuse(results, status);
         return;
@@ -50,7 +50,7 @@ static void on_run(struct run_read *read, enum err status)
             buf_add_char(out, ',');
         size_t before = rope_len(&results->out);
         run_body_result(read->run, out);
-        rooms_hold(results->call, rope_len(&results->out) - before);
+        quotas_hold(results->call, rope_len(&results->out) - before);
     }
     if (rope_len(&results->out) > RESULTS_BYTES_MAX) {
         explain(&results->call->why, ERR_RULE,
@@ -71,7 +71,7 @@ static void read_next(struct results *results)
                        on_run);
         return;
     }
-    enum err full = rooms_let_go(call);
+    enum err full = quotas_release_response(call);
     if (full) {
         batch_results_refuse(results, full);
         return;

@@ -243,7 +243,7 @@ static void on_loaded(struct batch_load *load, enum err status)
     struct open_batch *open =
         open_batches_get(open_of(stream), stream->call->env, batch->id, batch->run_count);
     if (!open) {
-        item_stream_refuse(stream, batch_lines_no_room(stream->call));
+        item_stream_refuse(stream, batch_lines_no_quota(stream->call));
         return;
     }
     if (open->sealing) {

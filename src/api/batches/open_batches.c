@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "base/mem.h"
 #include "base/slots.h"
 #include "base/table.h"
@@ -21,7 +21,7 @@ struct use {
 
 struct open_batches {
     struct loop *loop;
-    struct rooms *rooms; /* borrowed */
+    struct quotas *quotas; /* borrowed */
     struct table by_key;
     struct list oldest_first; // open_batch::link
     struct slots uses;        /* struct use, by the environment's number */
@@ -40,11 +40,11 @@ void batch_item_destroy(struct batch_item *item)
     free(item);
 }
 
-struct open_batches *open_batches_create(struct loop *loop, struct rooms *rooms)
+struct open_batches *open_batches_create(struct loop *loop, struct quotas *quotas)
 {
     struct open_batches *open = mem_new(struct open_batches);
     open->loop = loop;
-    open->rooms = rooms;
+    open->quotas = quotas;
     table_init(&open->by_key, key_of);
     list_init(&open->oldest_first);
     return open;
@@ -94,29 +94,30 @@ static struct open_batch *oldest_idle(const struct use *use)
     return NULL;
 }
 
-static struct room *room_of(const struct open_batches *open, const struct environment *env)
+static struct quota *quota_of(const struct open_batches *open,
+                              const struct environment *env)
 {
-    return &rooms_of(open->rooms, env)->batches;
+    return &quotas_of(open->quotas, env)->batches;
 }
 
 bool open_batches_take(struct open_batches *open, const struct environment *env,
                        size_t bytes)
 {
     struct use *use = use_of(open, env);
-    while (!room_has(room_of(open, env), bytes)) {
+    while (!quota_has(quota_of(open, env), bytes)) {
         struct open_batch *idle = oldest_idle(use);
         if (!idle)
             return false;
         open_batches_drop(open, idle);
     }
-    room_take(room_of(open, env), bytes);
+    quota_take(quota_of(open, env), bytes);
     return true;
 }
 
 void open_batches_give(struct open_batches *open, const struct environment *env,
                        size_t bytes)
 {
-    room_give(room_of(open, env), bytes);
+    quota_release(quota_of(open, env), bytes);
 }
 
 /* ---- batches ---- */
@@ -190,13 +191,13 @@ void open_batches_drop(struct open_batches *open, struct open_batch *batch)
 }
 
 bool open_batches_forget(struct open_batches *open, const struct environment *env,
-                         struct stint *stint)
+                         struct timeslice *timeslice)
 {
     struct use *use = slots_get(&open->uses, env->number);
     if (!use)
         return true;
     while (!list_empty(&use->oldest_first)) {
-        if (!stint_goes_on(stint))
+        if (!timeslice_left(timeslice))
             return false;
         open_batches_drop(open,
                           container_of(use->oldest_first.next, struct open_batch, of_env));

@@ -1,7 +1,7 @@
 /* open_batches.h - keeps items in memory until their batch is complete.
  *
  * If a stream of items breaks off, the items received are kept, and the next stream adds
- * the missing ones. Memory is limited per environment and per project (rooms.h). When
+ * the missing ones. Memory is limited per environment and per project (quotas.h). When
  * the limit is reached, open batches of the environment that are not being committed are
  * forgotten, the least recently used first: their clients send all items again anyway. */
 #pragma once
@@ -14,7 +14,7 @@
 #include "core/engine/engine.h"
 
 struct open_batches;
-struct rooms;
+struct quotas;
 
 struct batch_item {
     struct trigger trigger;
@@ -36,7 +36,7 @@ struct open_batch {
     struct list of_env; // use::oldest_first
 };
 
-struct open_batches *open_batches_create(struct loop *loop, struct rooms *rooms);
+struct open_batches *open_batches_create(struct loop *loop, struct quotas *quotas);
 /* Ignores NULL. */
 void open_batches_destroy(struct open_batches *open);
 
@@ -55,7 +55,7 @@ struct open_batch *open_batches_get(struct open_batches *open, struct environmen
 /* Forgets the open batches of an environment; none of them may be committing. Returns
  * false if the time slice ends before all are forgotten: call it again. */
 bool open_batches_forget(struct open_batches *open, const struct environment *env,
-                         struct stint *stint);
+                         struct timeslice *timeslice);
 
 /* Frees the batch, its items and the memory reserved for them. */
 void open_batches_drop(struct open_batches *open, struct open_batch *batch);

@@ -9,17 +9,17 @@
  *     CLI ─► POST /api/v1/token (verifier, approval code) ─► a token
  *
  * Every wrong code gets the same response, so that guessing reveals nothing. The code of a
- * link is a token that grants nothing else (bootstrap_draw_link). It is stored, and ends
- * with its use, in the same commit that makes the other token. A sign-in by a personal token
- * ends with that token. A sign-in cannot make or confirm another one. */
+ * link is a token that grants nothing else (bootstrap_generate_link). It is stored, and
+ * ends with its use, in the same commit that makes the other token. A sign-in by a personal
+ * token ends with that token. A sign-in cannot make or confirm another one. */
 #include <ctype.h>
 
 #include "accounts/account_writer.h"
 #include "accounts/auth/logins.h"
 #include "accounts/bootstrap.h"
 #include "api/browser/own_host.h"
+#include "api/request/quotas.h"
 #include "api/request/request_log.h"
-#include "api/request/rooms.h"
 #include "api/request/route.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -116,7 +116,8 @@ static struct secret *find_code(struct accounts *accounts, struct slice code,
     return secret && secret->user && !secret->signed_in ? secret : NULL;
 }
 
-/* Drafts the sign-in that a code makes. It ends no later than its token; a link ends now. */
+/* Drafts the sign-in that a code makes. It ends no later than its token; a link ends
+ * now. */
 static void draft_by_code(struct signing *op, struct draft *draft, struct secret *code)
 {
     bool by_link = is_link(op->code);
@@ -149,7 +150,7 @@ static enum err decide(struct account_write *write, struct accounts *accounts,
         return refused;
     end_old(draft, user);
     snprintf(op->user_id, sizeof(op->user_id), "%s", user->id);
-    bootstrap_draw_token(op->token);
+    bootstrap_generate_token(op->token);
     if (code)
         draft_by_code(op, draft, code);
     else
@@ -468,7 +469,7 @@ static enum err show_login(struct api_call *call)
     if (refused)
         return refused;
     text_from_time(login->created_at, begun);
-    text_from_time(login->created_at + LOGIN_LIVES_MS, ends);
+    text_from_time(login->created_at + LOGIN_TTL_MS, ends);
     api_reply_value(call, 200,
                     json_pack("{s:s, s:s, s:s?, s:s, s:b}", "createdAt", begun, "expiresAt",
                               ends, "machine", *login->client ? login->client : NULL,
@@ -553,7 +554,7 @@ static enum err give_token(struct api_call *call)
 /* clang-format off */
 static const struct route routes[] = {
     { .method = HTTP_POST_, .path = "/api/v1/sign-in",
-      .needs_lead = true, .body_limit = STRANGER_BODY_MAX, .handle = sign_in,
+      .needs_lead = true, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = sign_in,
       .id = "sign_in_v1", .summary = "A sign-in for the code of a one-time link, or for a "
           "personal access token",
       .body = "{code: string, ...}",
@@ -561,39 +562,39 @@ static const struct route routes[] = {
           "name: string}}",
       .also = "422" },
     { .method = HTTP_DELETE_, .path = "/api/v1/sign-in",
-      .auth = AUTH_PERSONAL, .body_limit = STRANGER_BODY_MAX, .handle = sign_out,
+      .auth = AUTH_PERSONAL, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = sign_out,
       .id = "sign_out_v1", .summary = "Ends the sign-in that calls",
       .reply = "{...}",
       .also = "400" },
     { .method = HTTP_POST_, .path = "/api/v1/sign-in/confirm",
-      .auth = AUTH_PERSONAL, .body_limit = STRANGER_BODY_MAX, .handle = confirm_sign_in,
+      .auth = AUTH_PERSONAL, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = confirm_sign_in,
       .id = "confirm_sign_in_v1", .summary = "Proves again who has signed in",
       .body = "{code: string, ...}",
       .reply = "{freshUntil: datetime}",
       .also = "422" },
     { .method = HTTP_POST_, .path = LOGIN,
-      .needs_lead = true, .body_limit = STRANGER_BODY_MAX, .handle = begin_login,
+      .needs_lead = true, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = begin_login,
       .id = "create_authorization_code_v1", .summary = "A login of the CLI begins",
       .body = "{codeChallenge: string, codeChallengeMethod: 'S256', callbackPort?: "
           "integer|null, ...}",
       .reply = "{authorizationCode: string, url: string, approval: 'callback'|'paste'}",
       .also = "429" },
     { .method = HTTP_GET_, .path = LOGIN "/{code}",
-      .auth = AUTH_PERSONAL, .body_limit = STRANGER_BODY_MAX, .handle = show_login,
+      .auth = AUTH_PERSONAL, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = show_login,
       .id = "retrieve_authorization_code_v1", .summary = "Which login waits for approval",
       .reply = "{createdAt: datetime, expiresAt: datetime, machine: string|null, approval: "
           "'callback'|'paste', isApproved: boolean}" },
     { .method = HTTP_POST_, .path = LOGIN "/{code}/approve",
-      .auth = AUTH_PERSONAL, .body_limit = STRANGER_BODY_MAX, .handle = approve_login,
+      .auth = AUTH_PERSONAL, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = approve_login,
       .id = "approve_authorization_code_v1", .summary = "A person approves a login",
       .reply = "{approvalCode: string, callbackPort?: integer}",
       .also = "409" },
     { .method = HTTP_POST_, .path = LOGIN "/{code}/refuse",
-      .auth = AUTH_PERSONAL, .body_limit = STRANGER_BODY_MAX, .handle = refuse_login,
+      .auth = AUTH_PERSONAL, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = refuse_login,
       .id = "refuse_authorization_code_v1", .summary = "A person refuses a login",
       .reply = "{...}" },
     { .method = HTTP_POST_, .path = "/api/v1/token",
-      .needs_lead = true, .body_limit = STRANGER_BODY_MAX, .handle = give_token,
+      .needs_lead = true, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = give_token,
       .id = "create_personal_token_v1", .summary = "A token for a login that is approved",
       .body = "{authorizationCode: string, codeVerifier: string, approvalCode: string, ...}",
       .reply = "{token: {token: string, obfuscatedToken: string}}",

@@ -89,9 +89,9 @@ struct bulks;
 struct bulks *bulks_create(struct engine *engine);
 
 /* Begins no further slice and answers the calls that wait for the end of an action.
- * Returns false if the time slice ended before all were answered: call it again. stint
+ * Returns false if the time slice ended before all were answered: call it again. timeslice
  * NULL: no time limit. */
-bool bulks_stop(struct bulks *bulks, struct stint *stint);
+bool bulks_stop(struct bulks *bulks, struct timeslice *timeslice);
 
 /* Requires bulks_stop. Operations in flight end first and then free the rest. Ignores
  * NULL. */

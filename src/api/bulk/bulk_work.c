@@ -544,12 +544,12 @@ static void stop_queue(struct bulk_queue *queue)
     rest(queue);
 }
 
-static bool tell_of_stop(struct bulk_queue *queue, struct stint *stint)
+static bool tell_of_stop(struct bulk_queue *queue, struct timeslice *timeslice)
 {
     list_each (link, &queue->pending) {
         struct bulk_action *action = container_of(link, struct bulk_action, pending);
         while (!list_empty(&action->aborts)) {
-            if (stint && !stint_goes_on_by(stint, TOLD_AT_ONCE))
+            if (timeslice && !timeslice_left_every(timeslice, TOLD_AT_ONCE))
                 return false;
             answer_abort(action, NULL);
         }
@@ -557,7 +557,7 @@ static bool tell_of_stop(struct bulk_queue *queue, struct stint *stint)
     return true;
 }
 
-bool bulks_stop(struct bulks *bulks, struct stint *stint)
+bool bulks_stop(struct bulks *bulks, struct timeslice *timeslice)
 {
     uint32_t at = 0;
     bulks->stopped = true;
@@ -566,7 +566,7 @@ bool bulks_stop(struct bulks *bulks, struct stint *stint)
     at = 0;
     bool all = true;
     for (struct bulk_queue *queue; all && (queue = slots_next(&bulks->queues, &at));)
-        all = tell_of_stop(queue, stint);
+        all = tell_of_stop(queue, timeslice);
     return all;
 }
 

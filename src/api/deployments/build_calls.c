@@ -313,7 +313,7 @@ enum err build_heartbeat(struct api_call *call)
         build_log_add(&deployment->build->log, &deployment->build->filter,
                       bytes_slice(log));
     bytes_unref(log);
-    build_hear(deployment);
+    build_touch(deployment);
     if (deployment->row.status < step)
         return take_step(call, deployment, step);
     api_reply_json(call, 200, SLICE("{\"ok\":true}"));

@@ -233,7 +233,7 @@ static void build_completing_begin(struct completing *op)
 {
     struct deployments *all = op->deployment->all;
     op->call->busy = true;
-    build_hear(op->deployment);
+    build_touch(op->deployment);
     if (!op->ok) {
         decide(op);
         return;

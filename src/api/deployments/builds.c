@@ -64,34 +64,34 @@ void build_log_finish(struct build_log *log)
 
 static struct builder *builder_of(struct deployments *all, const struct secret *secret)
 {
-    list_each (link, &all->heard) {
+    list_each (link, &all->builders) {
         struct builder *builder = container_of(link, struct builder, link);
         if (builder->secret == secret)
             return builder;
     }
     struct builder *builder = mem_new(struct builder);
     builder->secret = secret;
-    list_append(&all->heard, &builder->link);
+    list_append(&all->builders, &builder->link);
     return builder;
 }
 
 void builds_forget_builders(struct deployments *all)
 {
-    while (!list_empty(&all->heard))
-        free(container_of(list_take(&all->heard), struct builder, link));
+    while (!list_empty(&all->builders))
+        free(container_of(list_take(&all->builders), struct builder, link));
 }
 
 static bool is_there(const struct deployments *all, const struct builder *builder)
 {
     return secret_is_valid(builder->secret, loop_wall_ms(all->loop)) &&
            (builder->waiting ||
-            loop_now_ms(all->loop) - builder->heard_ms < BUILDER_LOST_MS);
+            loop_now_ms(all->loop) - builder->last_request_ms < BUILDER_LOST_MS);
 }
 
 static const struct builder *builder_for(const struct deployments *all,
                                          const struct account *account)
 {
-    list_each (link, &all->heard) {
+    list_each (link, &all->builders) {
         const struct builder *builder = container_of(link, struct builder, link);
         if (is_there(all, builder) && secret_serves(builder->secret, account))
             return builder;
@@ -120,7 +120,7 @@ const char *builds_platform(const struct deployments *all, const struct account 
     return is_arm ? "linux/arm64" : "linux/amd64";
 }
 
-int64_t builds_await_ms(const struct deployments *all)
+int64_t builds_expected_in_ms(const struct deployments *all)
 {
     int64_t left = all->started_ms + BUILDER_FIRST_MS - loop_now_ms(all->loop);
     return all->options.executes && all->started && left > 0 ? left : 0;
@@ -137,7 +137,7 @@ static void end_awaited(struct deployments *all)
         struct builder_watch *watch = container_of(link, struct builder_watch, link);
         if (builder_for(all, watch->account)) {
             list_remove(link);
-            watch->came(watch);
+            watch->arrived(watch);
         }
     }
 }
@@ -218,8 +218,8 @@ static void begin_build(struct deployment *deployment, struct build_wait *wait)
     vault_hash(slice_of(wait->key), build->hash);
     auth_admit_build(api_auth(all->api), build->hash, account, deployment->row.id);
     build->secret = wait->secret;
-    build->heard_ms = loop_now_ms(all->loop);
-    build->deadline_ms = build->heard_ms + all->options.timeout_ms;
+    build->last_request_ms = loop_now_ms(all->loop);
+    build->deadline_ms = build->last_request_ms + all->options.timeout_ms;
     add_secrets(&build->filter, deployment, wait->variables);
     build->wait = wait;
     deployment->build = build;
@@ -248,7 +248,7 @@ static void end_wait(struct build_wait *wait, struct deployment *deployment)
     struct bytes *variables = wait->variables;
     char key[BUILD_KEY_MAX];
     builder->waiting--;
-    builder->heard_ms = loop_now_ms(wait->all->loop);
+    builder->last_request_ms = loop_now_ms(wait->all->loop);
     memcpy(key, wait->key, sizeof(key));
     secret_wipe(wait->key, sizeof(wait->key));
     wait->ready(wait, deployment, key);
@@ -260,13 +260,13 @@ static void on_prepare(struct deferred *turn)
 {
     struct build_wait *wait = container_of(turn, struct build_wait, turn);
     struct deployment *deployment = wait->deployment;
-    struct stint stint = loop_stint(wait->all->loop);
-    if (!secret_filter_prepare(&deployment->build->filter, &stint)) {
+    struct timeslice timeslice = loop_timeslice(wait->all->loop);
+    if (!secret_filter_prepare(&deployment->build->filter, &timeslice)) {
         loop_defer(wait->all->loop, turn);
         return;
     }
     deployment->build->wait = NULL;
-    build_hear(deployment);
+    build_touch(deployment);
     end_wait(wait, deployment);
 }
 
@@ -381,7 +381,7 @@ void build_wait_begin(struct deployments *all, struct build_wait *wait)
 {
     struct builder *builder = builder_of(all, wait->secret);
     builder->waiting++;
-    builder->heard_ms = loop_now_ms(all->loop);
+    builder->last_request_ms = loop_now_ms(all->loop);
     memcpy(builder->architecture, wait->architecture, sizeof(builder->architecture));
     memcpy(builder->libc, wait->libc, sizeof(builder->libc));
     wait->all = all;
@@ -439,12 +439,12 @@ void build_give_back(struct deployment *deployment)
 
 /* ---- a build ---- */
 
-void build_hear(struct deployment *deployment)
+void build_touch(struct deployment *deployment)
 {
     struct build *build = deployment->build;
     int64_t now = loop_now_ms(deployment->all->loop);
-    build->heard_ms = now;
-    builder_of(deployment->all, build->secret)->heard_ms = now;
+    build->last_request_ms = now;
+    builder_of(deployment->all, build->secret)->last_request_ms = now;
     deployment_set_timer(deployment);
 }
 

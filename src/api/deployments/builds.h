@@ -33,10 +33,10 @@ struct secret;
 /* A workers' token that builders have used. */
 struct builder {
     const struct secret *secret;
-    int64_t heard_ms;                                    /* last request; monotonic */
+    int64_t last_request_ms;                             /* last request; monotonic */
     unsigned waiting;                                    /* calls that are held */
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT]; /* of the last request */
-    struct list link;                                    // deployments::heard
+    struct list link;                                    // deployments::builders
 };
 
 /* The output of a build, without the secrets that it was given.
@@ -52,9 +52,9 @@ struct build_log {
 
 /* One deployment in the hands of a builder. */
 struct build {
-    const struct secret *secret;   /* the builder's token */
-    unsigned char hash[HASH_LEN];  /* of its key */
-    int64_t heard_ms, deadline_ms; /* monotonic */
+    const struct secret *secret;          /* the builder's token */
+    unsigned char hash[HASH_LEN];         /* of its key */
+    int64_t last_request_ms, deadline_ms; /* monotonic */
     struct secret_filter filter;
     struct build_log log;
     struct build_wait *wait; /* the builder's call; NULL once the filter is prepared */
@@ -93,7 +93,7 @@ void builds_match(struct deployments *all);
 void build_give_back(struct deployment *deployment);
 
 /* Notes a request of the deployment's builder. */
-void build_hear(struct deployment *deployment);
+void build_touch(struct deployment *deployment);
 
 /* Ends the build: its key grants nothing any more, and its log is written to its file. */
 void build_end(struct deployment *deployment);
@@ -103,13 +103,13 @@ struct builder_watch {
     const struct account *account;
     /* Called once, later, unless the link is removed before. The watch is the owner's
      * again. */
-    void (*came)(struct builder_watch *watch);
+    void (*arrived)(struct builder_watch *watch);
     struct list link; // deployments::awaited
 };
 
 /* Returns how long the gateway's own supervise role may take to send its first request. In
  * ms, from now; 0: it is not awaited. */
-int64_t builds_await_ms(const struct deployments *all);
+int64_t builds_expected_in_ms(const struct deployments *all);
 
 /* Begins to watch. account and came must be set, and builds_are_served have been false. */
 void builder_watch_begin(struct deployments *all, struct builder_watch *watch);

@@ -166,7 +166,7 @@ void deployment_watch(struct deployment *deployment, struct deployment_watcher *
     list_append(&deployment->watchers, &watcher->link);
 }
 
-static void tell_watchers(struct deployment *deployment)
+static void notify_watchers(struct deployment *deployment)
 {
     list_each (link, &deployment->watchers) {
         struct deployment_watcher *watcher =
@@ -253,7 +253,7 @@ void deployment_lose(struct deployment *deployment, const struct failure *why)
     deployment->lost = *why;
     while (!list_empty(&deployment->commands))
         end_command(deployment, why->code);
-    tell_watchers(deployment);
+    notify_watchers(deployment);
     deployment_free(deployment);
 }
 
@@ -272,7 +272,7 @@ static void take_written(struct deployment *deployment)
         list_remove(&deployment->active);
     }
     deployment->all->on_change(deployment, before);
-    tell_watchers(deployment);
+    notify_watchers(deployment);
 }
 
 static void write_next(struct deployment *deployment);

@@ -16,7 +16,7 @@
 
 struct api;
 struct build;
-struct keeping;
+struct version_retention;
 struct kept_files;
 struct deployment;
 struct deployment_command;
@@ -111,13 +111,13 @@ struct deployments {
     struct slots sets;        /* of struct deployment_set, by number of the environment */
     struct list active;       // deployment::active; not final, oldest first
     struct list lines;        // build_wait::link; builders that wait, first come first
-    struct list heard;        // builder::link; those that have called
+    struct list builders;     // builder::link; those that have called
     struct list awaited;      // builder_watch::link
     int64_t created_ms;       /* monotonic; before, builders called another process */
     struct table turns;       /* of struct build_turns, by project */
     uint64_t build_turns, build_marks; /* the last ones given */
     unsigned busy;                     /* commands and own operations in progress */
-    struct keeping *keeping;
+    struct version_retention *retention;
     int64_t started_ms; /* monotonic; valid once started */
     bool started, stopped;
     void (*on_change)(struct deployment *deployment, enum deployment_status before);

@@ -78,7 +78,7 @@ void deployment_end(struct deployment *deployment, enum deployment_status status
     deployment_due_begin(deployment, op);
 }
 
-void deployment_begin_anew(struct deployment *deployment, const char *reason)
+void deployment_restart(struct deployment *deployment, const char *reason)
 {
     struct due_command *op = mem_new(struct due_command);
     op->status = DEPLOYMENT_FAILED;
@@ -113,7 +113,7 @@ static int64_t due_in(const struct deployment *deployment)
         return deployment->due_since_ms + DEPLOYMENT_QUEUED_MS - now;
     if (!build)
         return -1;
-    int64_t silent = build->heard_ms + BUILDER_LOST_MS;
+    int64_t silent = build->last_request_ms + BUILDER_LOST_MS;
     return (silent < build->deadline_ms ? silent : build->deadline_ms) - now;
 }
 
@@ -136,8 +136,8 @@ static void on_time(struct timer *timer)
     else if (build && build->deadline_ms <= loop_now_ms(deployment->all->loop))
         time_out_build(deployment);
     else
-        deployment_begin_anew(deployment, build ? "its builder ended while it was built"
-                                                : "the gateway ended while it was built");
+        deployment_restart(deployment, build ? "its builder ended while it was built"
+                                             : "the gateway ended while it was built");
 }
 
 void deployment_set_timer(struct deployment *deployment)

@@ -10,7 +10,7 @@ void deployment_set_timer(struct deployment *deployment);
 
 /* Makes a deployment pending again whose build was cut off; the second time it fails for
  * reason. */
-void deployment_begin_anew(struct deployment *deployment, const char *reason);
+void deployment_restart(struct deployment *deployment, const char *reason);
 
 /* Ends a deployment that does not become a version, unless it has ended. error or reason:
  * NULL for none; takes ownership. If it cannot be written, it is tried again each second,

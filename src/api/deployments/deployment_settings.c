@@ -71,14 +71,14 @@ static enum err hold(struct api_call *call, struct deployments *all)
     }
     op->call = call;
     op->watch.account = call->account;
-    op->watch.came = on_builder;
+    op->watch.arrived = on_builder;
     builder_watch_begin(all, &op->watch);
     call->busy = true;
     call->state = op;
     call->on_gone = on_gone;
     api_hold(call, on_drain);
     loop_set_timer(all->loop, &op->timer, timers_kind(loop_timers(all->loop), on_time),
-                   builds_await_ms(all));
+                   builds_expected_in_ms(all));
     return OK;
 }
 
@@ -92,7 +92,8 @@ enum err deployment_settings(struct api_call *call)
     if (!own || account->type == ENVIRONMENT_DEV)
         return deployment_settings_refuse(call);
     if (!builds_are_served(all, account))
-        return builds_await_ms(all) ? hold(call, all) : deployment_settings_refuse(call);
+        return builds_expected_in_ms(all) ? hold(call, all)
+                                          : deployment_settings_refuse(call);
     reply(call);
     return OK;
 }

@@ -10,7 +10,7 @@
 #include "api/deployments/build_variables.h"
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_due.h"
-#include "api/deployments/keeping.h"
+#include "api/deployments/version_retention.h"
 #include "api/request/call.h"
 #include "api/workers/promotion.h"
 #include "api/workers/registration.h"
@@ -43,12 +43,12 @@ struct deployments *deployments_create(struct api *api,
     deployments_init_turns(all);
     list_init(&all->active);
     list_init(&all->lines);
-    list_init(&all->heard);
+    list_init(&all->builders);
     list_init(&all->awaited);
     all->created_ms = loop_now_ms(all->loop);
     all->on_change = on_change;
     all->promote = promote;
-    all->keeping = keeping_create(all);
+    all->retention = version_retention_create(all);
     return all;
 }
 
@@ -69,7 +69,7 @@ bool deployments_stop(struct deployments *all)
 {
     uint32_t at = 0;
     all->stopped = true;
-    keeping_stop(all->keeping);
+    version_retention_stop(all->retention);
     for (struct deployment_set *set; (set = slots_next(&all->sets, &at));)
         list_each (link, &set->all) {
             struct deployment *deployment = container_of(link, struct deployment, link);
@@ -88,7 +88,7 @@ void deployments_destroy(struct deployments *all)
         free_set(all, set->env);
     slots_finish(&all->sets);
     deployments_finish_turns(all);
-    keeping_destroy(all->keeping);
+    version_retention_destroy(all->retention);
     builds_forget_builders(all);
     kept_files_destroy(all->files);
     free(all);
@@ -184,7 +184,7 @@ static void on_promoted(struct promotion *promotion, enum err status)
         all->busy--;
         return;
     }
-    keeping_look_soon(all->keeping);
+    version_retention_check_soon(all->retention);
     op->command.decide = decide_promoted;
     op->command.done = on_noted;
     deployment_command_begin(deployment, &op->command);
@@ -214,7 +214,7 @@ static void let_runs_have(struct deployment *deployment)
     if (deployment->row.promotes)
         promote(deployment);
     else
-        keeping_look_soon(deployment->all->keeping);
+        version_retention_check_soon(deployment->all->retention);
 }
 
 static void on_change(struct deployment *deployment, enum deployment_status before)
@@ -231,7 +231,7 @@ static void on_change(struct deployment *deployment, enum deployment_status befo
         if (now == DEPLOYMENT_DEPLOYED)
             let_runs_have(deployment);
         else
-            keeping_remove_files(deployment, false);
+            version_remove_files(deployment, false);
         deployment_forget_worker(deployment);
     }
     builds_match(deployment->all);
@@ -333,7 +333,7 @@ static void go_on(struct deployment *deployment)
 {
     bool is_deployed = deployment->row.status == DEPLOYMENT_DEPLOYED;
     if (is_deployed && deployment->row.archive_bytes && !worker_of(deployment))
-        keeping_drop(deployment); /* finishes what a crash cut off */
+        version_drop(deployment); /* finishes what a crash cut off */
     else if (is_deployed && deployment->row.promotes)
         promote(deployment);
     else
@@ -353,7 +353,7 @@ enum err deployments_start(struct deployments *all, struct failure *why)
         list_each (link, &set->all)
             go_on(container_of(link, struct deployment, link));
     builds_match(all);
-    keeping_look_soon(all->keeping);
+    version_retention_check_soon(all->retention);
     return OK;
 }
 
@@ -384,7 +384,7 @@ bool deployments_forget(struct deployments *all, const struct environment *env)
             return false;
     }
     list_each (link, &set->all)
-        keeping_remove_files(container_of(link, struct deployment, link), true);
+        version_remove_files(container_of(link, struct deployment, link), true);
     free_set(all, env->number);
     return true;
 }

@@ -27,7 +27,7 @@
 /* ---- the body ---- */
 
 enum {
-    REQUEST_LIVES_MS = 3600 * 1000,
+    REQUEST_TTL_MS = 3600 * 1000,
     GIT_BYTES_MAX = 16 * 1024,
     GIT_DEPTH_MAX = 8,
     SHORT_TEXT_MAX = 256,
@@ -368,7 +368,7 @@ static void take_bundle(struct deployment *deployment, struct artifacts *artifac
 static struct deployment *same_call(const struct api_call *call,
                                     const struct initialize_body *body)
 {
-    int64_t since = loop_wall_ms(all_of(call)->loop) - REQUEST_LIVES_MS;
+    int64_t since = loop_wall_ms(all_of(call)->loop) - REQUEST_TTL_MS;
     if (!body->row.request)
         return NULL;
     list_each (link, &set_of(call)->all) {
@@ -481,7 +481,8 @@ static enum err check_unfinished(struct api_call *call, const struct initialize_
     return OK;
 }
 
-static void tell_audit(const struct api_call *call, const struct deployment *deployment)
+static void log_audit_entry(const struct api_call *call,
+                            const struct deployment *deployment)
 {
     char actor[ACTOR_TEXT];
     request_log_actor(call, actor);
@@ -503,7 +504,7 @@ static void make(struct api_call *call, struct initialize_body *body,
     struct deployment *deployment =
         deployments_add(all, call->account->number, &body->row, body->variables);
     body->variables = NULL;
-    tell_audit(call, deployment);
+    log_audit_entry(call, deployment);
     take_bundle(deployment, api_artifacts(call->api), artifact);
     holding_begin(call, deployment, extras);
 }

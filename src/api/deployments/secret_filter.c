@@ -231,11 +231,11 @@ static void begin_building(struct secret_filter *filter)
     filter->building = building;
 }
 
-bool secret_filter_prepare(struct secret_filter *filter, struct stint *stint)
+bool secret_filter_prepare(struct secret_filter *filter, struct timeslice *timeslice)
 {
     if (filter->count && !filter->building)
         begin_building(filter);
-    while (filter->building && stint_goes_on_by(stint, NODES_AT_ONCE)) {
+    while (filter->building && timeslice_left_every(timeslice, NODES_AT_ONCE)) {
         struct secret_building *building = filter->building;
         add_children(filter);
         if (building->next == filter->node_count) {

@@ -37,7 +37,7 @@ void secret_filter_add_all(struct secret_filter *filter, struct slice object);
 
 /* Does one time slice of the work that makes the filter usable; add nothing afterwards.
  * Returns true when it is usable. The work is linear in the bytes of the secrets. */
-bool secret_filter_prepare(struct secret_filter *filter, struct stint *stint);
+bool secret_filter_prepare(struct secret_filter *filter, struct timeslice *timeslice);
 
 /* Appends text with "<redacted>" in place of each secret. The filter is prepared. */
 void secret_filter_apply(const struct secret_filter *filter, struct slice text,

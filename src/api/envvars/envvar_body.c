@@ -8,34 +8,34 @@
 #include "base/mem.h"
 #include "base/vault/secret.h"
 
-static bool complain(struct complaint *wrong, const char *path, const char *message)
+static bool refuse_at(struct body_error *wrong, const char *path, const char *message)
 {
-    *wrong = (struct complaint){ path, message };
+    *wrong = (struct body_error){ path, message };
     return false;
 }
 
-void wishes_finish(struct envvar_wishes *wishes)
+void envvar_inputs_finish(struct envvar_inputs *inputs)
 {
-    secret_forget_buf(&wishes->text);
-    free(wishes->own);
-    free(wishes->parents);
-    *wishes = (struct envvar_wishes){ 0 };
+    secret_forget_buf(&inputs->text);
+    free(inputs->own);
+    free(inputs->parents);
+    *inputs = (struct envvar_inputs){ 0 };
 }
 
 /* Decoded text is never longer than its JSON, so the buffer never moves. */
-static void envvar_wishes_begin(struct envvar_wishes *wishes, struct slice body,
+static void envvar_inputs_begin(struct envvar_inputs *inputs, struct slice body,
                                 size_t more)
 {
-    *wishes = (struct envvar_wishes){ .is_secret = -1 };
-    buf_reserve(&wishes->text, body.len + more);
+    *inputs = (struct envvar_inputs){ .is_secret = -1 };
+    buf_reserve(&inputs->text, body.len + more);
 }
 
-static bool read_text(struct envvar_wishes *wishes, struct slice value, struct slice *text)
+static bool read_text(struct envvar_inputs *inputs, struct slice value, struct slice *text)
 {
-    size_t start = wishes->text.len;
-    if (!scan_string(value, &wishes->text))
+    size_t start = inputs->text.len;
+    if (!scan_string(value, &inputs->text))
         return false;
-    *text = (struct slice){ wishes->text.ptr + start, wishes->text.len - start };
+    *text = (struct slice){ inputs->text.ptr + start, inputs->text.len - start };
     return true;
 }
 
@@ -49,39 +49,39 @@ static bool read_flag(struct slice body, const char *name, int *flag)
     return type == SCAN_NONE || type == SCAN_TRUE || type == SCAN_FALSE;
 }
 
-static struct wish *one_wish(struct envvar_wishes *wishes)
+static struct envvar_input *one_input(struct envvar_inputs *inputs)
 {
-    wishes->own = mem_new(struct wish);
-    wishes->own_count = 1;
-    return wishes->own;
+    inputs->own = mem_new(struct envvar_input);
+    inputs->own_count = 1;
+    return inputs->own;
 }
 
-bool wishes_read_one(struct slice body, struct slice name, struct envvar_wishes *wishes,
-                     struct complaint *wrong)
+bool envvar_inputs_read_one(struct slice body, struct slice name,
+                            struct envvar_inputs *inputs, struct body_error *wrong)
 {
     (void)name;
-    envvar_wishes_begin(wishes, body, 0);
-    struct wish *wish = one_wish(wishes);
-    wishes->override = true;
-    if (!read_text(wishes, scan_member(body, "name"), &wish->name))
-        return complain(wrong, "name", "Expected string");
-    if (!read_text(wishes, scan_member(body, "value"), &wish->value))
-        return complain(wrong, "value", "Expected string");
-    if (!read_flag(body, "isSecret", &wishes->is_secret))
-        return complain(wrong, "isSecret", "Expected boolean");
+    envvar_inputs_begin(inputs, body, 0);
+    struct envvar_input *input = one_input(inputs);
+    inputs->override = true;
+    if (!read_text(inputs, scan_member(body, "name"), &input->name))
+        return refuse_at(wrong, "name", "Expected string");
+    if (!read_text(inputs, scan_member(body, "value"), &input->value))
+        return refuse_at(wrong, "value", "Expected string");
+    if (!read_flag(body, "isSecret", &inputs->is_secret))
+        return refuse_at(wrong, "isSecret", "Expected boolean");
     return true;
 }
 
-bool wishes_read_value(struct slice body, struct slice name, struct envvar_wishes *wishes,
-                       struct complaint *wrong)
+bool envvar_inputs_read_value(struct slice body, struct slice name,
+                              struct envvar_inputs *inputs, struct body_error *wrong)
 {
-    envvar_wishes_begin(wishes, body, name.len);
-    struct wish *wish = one_wish(wishes);
-    wishes->override = true;
-    buf_add(&wishes->text, name);
-    wish->name = buf_slice(&wishes->text);
-    if (!read_text(wishes, scan_member(body, "value"), &wish->value))
-        return complain(wrong, "value", "Expected string");
+    envvar_inputs_begin(inputs, body, name.len);
+    struct envvar_input *input = one_input(inputs);
+    inputs->override = true;
+    buf_add(&inputs->text, name);
+    input->name = buf_slice(&inputs->text);
+    if (!read_text(inputs, scan_member(body, "value"), &input->value))
+        return refuse_at(wrong, "value", "Expected string");
     return true;
 }
 
@@ -96,25 +96,26 @@ static bool count_members(struct slice object, size_t *count)
     return true;
 }
 
-static bool read_map(struct envvar_wishes *wishes, struct slice map, const char *path,
-                     struct wish **list, size_t *list_count, struct complaint *wrong)
+static bool read_map(struct envvar_inputs *inputs, struct slice map, const char *path,
+                     struct envvar_input **list, size_t *list_count,
+                     struct body_error *wrong)
 {
     size_t count;
     struct slice key, value;
     if (scan_type(map) != SCAN_OBJECT)
-        return complain(wrong, path, "Expected object");
+        return refuse_at(wrong, path, "Expected object");
     if (!count_members(map, &count))
-        return complain(wrong, path, "Expected at most 1000 variables");
+        return refuse_at(wrong, path, "Expected at most 1000 variables");
     if (scan_has_duplicate(map))
-        return complain(wrong, path, "Expected each name once");
-    struct wish *wish = *list = mem_new_array(struct wish, count);
+        return refuse_at(wrong, path, "Expected each name once");
+    struct envvar_input *input = *list = mem_new_array(struct envvar_input, count);
     struct scan_members members = scan_members(map);
     while (scan_next_member(&members, &key, &value)) {
         struct slice quoted = { key.ptr - 1, key.len + 2 };
-        if (!read_text(wishes, value, &wish->value))
-            return complain(wrong, path, "Expected strings as values");
-        read_text(wishes, quoted, &wish->name);
-        wish++;
+        if (!read_text(inputs, value, &input->value))
+            return refuse_at(wrong, path, "Expected strings as values");
+        read_text(inputs, quoted, &input->name);
+        input++;
     }
     *list_count = count;
     return true;
@@ -135,26 +136,26 @@ static bool is_source(struct slice source)
     return (user || integration) && scan_type(scan_member(source, who)) == SCAN_STRING;
 }
 
-bool wishes_read_many(struct slice body, struct slice name, struct envvar_wishes *wishes,
-                      struct complaint *wrong)
+bool envvar_inputs_read_many(struct slice body, struct slice name,
+                             struct envvar_inputs *inputs, struct body_error *wrong)
 {
     (void)name;
     int override = 0;
     struct slice parents = scan_member(body, "parentVariables");
-    envvar_wishes_begin(wishes, body, 0);
+    envvar_inputs_begin(inputs, body, 0);
     if (!read_flag(body, "override", &override))
-        return complain(wrong, "override", "Expected boolean");
-    if (!read_flag(body, "isSecret", &wishes->is_secret))
-        return complain(wrong, "isSecret", "Expected boolean");
+        return refuse_at(wrong, "override", "Expected boolean");
+    if (!read_flag(body, "isSecret", &inputs->is_secret))
+        return refuse_at(wrong, "isSecret", "Expected boolean");
     if (!is_source(scan_member(body, "source")))
-        return complain(wrong, "source",
-                        "Expected {type: \"user\", userId} or {type: "
-                        "\"integration\", integration}");
-    wishes->override = override;
-    if (!read_map(wishes, scan_member(body, "variables"), "variables", &wishes->own,
-                  &wishes->own_count, wrong))
+        return refuse_at(wrong, "source",
+                         "Expected {type: \"user\", userId} or {type: "
+                         "\"integration\", integration}");
+    inputs->override = override;
+    if (!read_map(inputs, scan_member(body, "variables"), "variables", &inputs->own,
+                  &inputs->own_count, wrong))
         return false;
     return scan_type(parents) == SCAN_NONE ||
-           read_map(wishes, parents, "parentVariables", &wishes->parents,
-                    &wishes->parent_count, wrong);
+           read_map(inputs, parents, "parentVariables", &inputs->parents,
+                    &inputs->parent_count, wrong);
 }

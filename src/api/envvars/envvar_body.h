@@ -3,13 +3,13 @@
 
 #include "api/request/call.h"
 
-struct wish {
+struct envvar_input {
     struct slice name, value; /* decoded */
 };
 
-struct envvar_wishes {
-    struct wish *own;     /* for the environment of the call */
-    struct wish *parents; /* for the parent of the environment, if it is a branch */
+struct envvar_inputs {
+    struct envvar_input *own;     /* for the environment of the call */
+    struct envvar_input *parents; /* for the parent of the environment, if it is a branch */
     size_t own_count, parent_count;
     bool override;
     int is_secret;   /* -1: unchanged */
@@ -17,22 +17,22 @@ struct envvar_wishes {
 };
 
 /* Why a body of valid JSON is malformed: where, and what is expected there. */
-struct complaint {
+struct body_error {
     const char *path, *message;
 };
 
 /* Reads a body that api_read_object has accepted. Returns false with *wrong if it is
- * malformed. name: from the path, for bodies without one. Call wishes_finish in either
- * case. */
-typedef bool wishes_read_fn(struct slice body, struct slice name,
-                            struct envvar_wishes *wishes, struct complaint *wrong);
+ * malformed. name: from the path, for bodies without one. Call envvar_inputs_finish in
+ * either case. */
+typedef bool envvar_inputs_read_fn(struct slice body, struct slice name,
+                                   struct envvar_inputs *inputs, struct body_error *wrong);
 
 /* {name, value, isSecret?} */
-wishes_read_fn wishes_read_one;
+envvar_inputs_read_fn envvar_inputs_read_one;
 /* {value} */
-wishes_read_fn wishes_read_value;
+envvar_inputs_read_fn envvar_inputs_read_value;
 /* {variables, override?, parentVariables?, isSecret?, source?} */
-wishes_read_fn wishes_read_many;
+envvar_inputs_read_fn envvar_inputs_read_many;
 
 /* Wipes the values. */
-void wishes_finish(struct envvar_wishes *wishes);
+void envvar_inputs_finish(struct envvar_inputs *inputs);

@@ -1,6 +1,6 @@
 /* envvar_write.c - sets and deletes environment variables.
  *
- *   body ─► wishes ─► one write of the project at a time ─► decide ─► one commit ─► memory
+ *   body ─► inputs ─► one write of the project at a time ─► decide ─► one commit ─► memory
  *                      └─ the others wait in order           all of it, or nothing
  *
  * A decision depends on the variables that are set (override, known names, limits), so the
@@ -22,7 +22,7 @@ struct envvars {
 /* One change of the commit, copied to memory after it. */
 struct plan {
     struct account *account;
-    struct slice name, value; /* point into the wishes; value absent: delete */
+    struct slice name, value; /* point into the inputs; value absent: delete */
     bool is_secret;
 };
 
@@ -31,7 +31,7 @@ struct envvar_write {
     struct account *account;
     struct environment *env; /* the account's; held */
     enum write_kind kind;
-    struct envvar_wishes wishes;
+    struct envvar_inputs inputs;
     struct plan *plans;
     struct change *changes;
     size_t count, sealed; /* number of plans; of changes made from them */
@@ -75,78 +75,79 @@ static const char *title_of(const struct account *account)
     return titles[account->type];
 }
 
-static bool is_blank(const struct wish *wish)
+static bool is_blank(const struct envvar_input *input)
 {
-    return !slice_trim(wish->name).len || !slice_trim(wish->value).len;
+    return !slice_trim(input->name).len || !slice_trim(input->value).len;
 }
 
 /* Returns why no environment may have the variable; NULL if one may. Files written for
  * other systems often contain such lines, so an import leaves them out. */
-static const char *why_never(const struct wish *wish)
+static const char *why_never(const struct envvar_input *input)
 {
-    if (variable_name_is_reserved(wish->name))
+    if (variable_name_is_reserved(input->name))
         return "The name is not allowed: the gateway sets it for its tasks.";
-    if (!variable_name_is_valid(wish->name))
+    if (!variable_name_is_valid(input->name))
         return "The name must be 1 to 256 letters, digits, underscores, dots or dashes, "
                "and begin with a letter, a digit or an underscore.";
-    return is_blank(wish) ? "The value is empty." : NULL;
+    return is_blank(input) ? "The value is empty." : NULL;
 }
 
-static const char *why_not(const struct wish *wish)
+static const char *why_not(const struct envvar_input *input)
 {
-    const char *never = why_never(wish);
+    const char *never = why_never(input);
     if (never)
         return never;
-    if (wish->value.len > VARIABLE_VALUE_MAX)
+    if (input->value.len > VARIABLE_VALUE_MAX)
         return "The value is longer than 65536 bytes.";
-    if (memchr(wish->value.ptr, '\0', wish->value.len))
+    if (memchr(input->value.ptr, '\0', input->value.len))
         return "The value has a zero byte, which no process can have.";
     return NULL;
 }
 
 /* Adds a variable that cannot be set to a list. SDKs show the error alone, so that names
  * the first. */
-static void note_wrong(struct envvar_write *op, struct buf *list, const struct wish *wish,
-                       const char *reason)
+static void note_wrong(struct envvar_write *op, struct buf *list,
+                       const struct envvar_input *input, const char *reason)
 {
-    blame(list, wish->name, reason, "");
+    blame(list, input->name, reason, "");
     if (op->wrong)
         return;
-    op->wrong_name = wish->name;
+    op->wrong_name = input->name;
     op->wrong = reason;
 }
 
-static bool may_be_set(struct envvar_write *op, const struct wish *wish)
+static bool may_be_set(struct envvar_write *op, const struct envvar_input *input)
 {
-    const char *reason = why_not(wish);
+    const char *reason = why_not(input);
     if (reason)
-        note_wrong(op, &op->errors, wish, reason);
+        note_wrong(op, &op->errors, input, reason);
     return !reason;
 }
 
 /* Leaves out invalid variables, also when the write is decided again. */
-static void leave_out(struct envvar_write *op, struct wish *wishes, size_t *count)
+static void leave_out(struct envvar_write *op, struct envvar_input *inputs, size_t *count)
 {
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++) {
-        const char *reason = why_never(&wishes[i]);
+        const char *reason = why_never(&inputs[i]);
         if (reason)
-            note_wrong(op, &op->skipped, &wishes[i], reason);
+            note_wrong(op, &op->skipped, &inputs[i], reason);
         else
-            wishes[kept++] = wishes[i];
+            inputs[kept++] = inputs[i];
     }
     *count = kept;
 }
 
 /* Returns true if all variables may be set. Otherwise lists those that may not. */
-static bool may_all_be_set(struct envvar_write *op, const struct wish *wishes, size_t count)
+static bool may_all_be_set(struct envvar_write *op, const struct envvar_input *inputs,
+                           size_t count)
 {
     bool right = true;
     size_t reserved = 0, useless = 0;
     for (size_t i = 0; i < count; i++) {
-        right = may_be_set(op, &wishes[i]) && right;
-        reserved += variable_name_is_reserved(wishes[i].name);
-        useless += is_blank(&wishes[i]) || variable_name_is_reserved(wishes[i].name);
+        right = may_be_set(op, &inputs[i]) && right;
+        reserved += variable_name_is_reserved(inputs[i].name);
+        useless += is_blank(&inputs[i]) || variable_name_is_reserved(inputs[i].name);
     }
     if (!right && useless < count)
         op->refused = "Some of the variables cannot be set.";
@@ -163,8 +164,8 @@ static bool secret_from_now_on(const struct envvar_write *op, const struct accou
                                struct slice name)
 {
     const struct variable *now = variables_find(account, name);
-    if (op->wishes.is_secret >= 0)
-        return op->wishes.is_secret;
+    if (op->inputs.is_secret >= 0)
+        return op->inputs.is_secret;
     return now && now->is_secret;
 }
 
@@ -247,13 +248,13 @@ static bool fits(struct envvar_write *op, const struct account *account, size_t 
 }
 
 static bool are_new(struct envvar_write *op, const struct account *account,
-                    const struct wish *wishes, size_t count)
+                    const struct envvar_input *inputs, size_t count)
 {
     bool are_new = true;
     for (size_t i = 0; i < count; i++) {
-        if (!variables_own(account, wishes[i].name))
+        if (!variables_own(account, inputs[i].name))
             continue;
-        blame(&op->errors, wishes[i].name, "Variable already set in ", title_of(account));
+        blame(&op->errors, inputs[i].name, "Variable already set in ", title_of(account));
         are_new = false;
     }
     if (!are_new)
@@ -262,20 +263,20 @@ static bool are_new(struct envvar_write *op, const struct account *account,
     return are_new;
 }
 
-/* Plans to set all variables of the wishes. Returns false with op->refused if none is
+/* Plans to set all variables of the inputs. Returns false with op->refused if none is
  * set. */
 static bool plan_many(struct envvar_write *op, struct account *account,
-                      const struct wish *wishes, size_t count)
+                      const struct envvar_input *inputs, size_t count)
 {
     size_t from = op->count;
     if (!count) {
         op->refused = "You must set at least one valid variable.";
         return false;
     }
-    if (!op->wishes.override && !are_new(op, account, wishes, count))
+    if (!op->inputs.override && !are_new(op, account, inputs, count))
         return false;
     for (size_t i = 0; i < count; i++)
-        plan_one(op, account, wishes[i].name, wishes[i].value);
+        plan_one(op, account, inputs[i].name, inputs[i].value);
     if (fits(op, account, from))
         return true;
     op->count = from;
@@ -284,38 +285,38 @@ static bool plan_many(struct envvar_write *op, struct account *account,
 
 static enum err decide_many(struct envvar_write *op)
 {
-    struct envvar_wishes *wishes = &op->wishes;
+    struct envvar_inputs *inputs = &op->inputs;
     struct account *parent = op->account->parent;
     if (op->kind == WRITE_IMPORT) {
-        leave_out(op, wishes->own, &wishes->own_count);
-        leave_out(op, wishes->parents, &wishes->parent_count);
+        leave_out(op, inputs->own, &inputs->own_count);
+        leave_out(op, inputs->parents, &inputs->parent_count);
     }
-    if (!may_all_be_set(op, wishes->own, wishes->own_count) ||
-        (parent && !may_all_be_set(op, wishes->parents, wishes->parent_count)))
+    if (!may_all_be_set(op, inputs->own, inputs->own_count) ||
+        (parent && !may_all_be_set(op, inputs->parents, inputs->parent_count)))
         return ERR_INVALID;
-    if (!parent && wishes->parent_count) /* only a branch has a parent */
+    if (!parent && inputs->parent_count) /* only a branch has a parent */
         ignored_add_parameter(&op->call->ignored, SLICE("parentVariables"));
-    bool planned = plan_many(op, op->account, wishes->own, wishes->own_count);
-    if (parent && wishes->parent_count)
-        planned |= plan_many(op, parent, wishes->parents, wishes->parent_count);
+    bool planned = plan_many(op, op->account, inputs->own, inputs->own_count);
+    if (parent && inputs->parent_count)
+        planned |= plan_many(op, parent, inputs->parents, inputs->parent_count);
     return planned ? OK : ERR_INVALID;
 }
 
 /* Plans to set one variable. Its name is known in the project. */
 static enum err decide_one(struct envvar_write *op)
 {
-    const struct wish *wish = op->wishes.own;
-    if (!may_be_set(op, wish)) {
+    const struct envvar_input *input = op->inputs.own;
+    if (!may_be_set(op, input)) {
         op->refused = "Some of the variables cannot be set.";
         return ERR_INVALID;
     }
-    plan_one(op, op->account, wish->name, wish->value);
+    plan_one(op, op->account, input->name, input->value);
     return fits(op, op->account, 0) ? OK : ERR_INVALID;
 }
 
 static enum err decide_delete(struct envvar_write *op)
 {
-    struct slice name = op->wishes.own->name;
+    struct slice name = op->inputs.own->name;
     if (!variables_own(op->account, name)) {
         op->refused = "Environment variable value not found";
         return ERR_INVALID;
@@ -329,7 +330,7 @@ static enum err decide(struct envvar_write *op)
     struct accounts *accounts = api_accounts(op->call->api);
     if (op->kind == WRITE_MANY || op->kind == WRITE_IMPORT)
         return decide_many(op);
-    if (!variables_known(accounts, op->account->project, op->wishes.own->name))
+    if (!variables_known(accounts, op->account->project, op->inputs.own->name))
         return explain(&op->call->why, ERR_NOT_FOUND, "Environment variable not found");
     return op->kind == WRITE_ONE ? decide_one(op) : decide_delete(op);
 }
@@ -339,7 +340,7 @@ static enum err decide(struct envvar_write *op)
 static void write_free(struct envvar_write *op)
 {
     environment_release(op->env);
-    wishes_finish(&op->wishes);
+    envvar_inputs_finish(&op->inputs);
     buf_finish(&op->errors);
     buf_finish(&op->skipped);
     free(op->plans);
@@ -428,8 +429,8 @@ static void seal_some(struct deferred *deferred)
 {
     struct envvar_write *op = container_of(deferred, struct envvar_write, deferred);
     struct envvars *envvars = api_envvars(op->call->api);
-    struct stint stint = loop_stint(envvars->loop);
-    while (op->sealed < op->count && stint_goes_on(&stint)) {
+    struct timeslice timeslice = loop_timeslice(envvars->loop);
+    while (op->sealed < op->count && timeslice_left(&timeslice)) {
         const struct plan *plan = &op->plans[op->sealed];
         op->changes[op->sealed++] = variable_change(
             envvars->vault, plan->account, plan->name, plan->value, plan->is_secret);
@@ -455,7 +456,7 @@ static void proceed(struct envvar_write *op)
 
 static void start(struct envvars *envvars, struct envvar_write *op)
 {
-    size_t room = op->wishes.own_count + op->wishes.parent_count;
+    size_t room = op->inputs.own_count + op->inputs.parent_count;
     op->plans = mem_new_array(struct plan, room);
     op->changes = mem_new_array(struct change, room);
     list_append(&envvars->running, &op->link);
@@ -530,12 +531,12 @@ static bool may_seal(struct envvars *envvars)
 static void start_waiting(struct deferred *deferred)
 {
     struct envvars *envvars = container_of(deferred, struct envvars, next);
-    struct stint stint = loop_stint(envvars->loop);
+    struct timeslice timeslice = loop_timeslice(envvars->loop);
     list_each (link, &envvars->waiting) {
         struct envvar_write *op = container_of(link, struct envvar_write, link);
         if (is_running(envvars, op->account->project))
             continue;
-        if (!stint_goes_on(&stint)) {
+        if (!timeslice_left(&timeslice)) {
             loop_defer(envvars->loop, deferred);
             return;
         }
@@ -574,7 +575,7 @@ void envvars_destroy(struct envvars *envvars)
 }
 
 void envvar_write_begin(struct api_call *call, struct account *account,
-                        enum write_kind kind, const struct envvar_wishes *wishes)
+                        enum write_kind kind, const struct envvar_inputs *inputs)
 {
     struct envvars *envvars = api_envvars(call->api);
     struct envvar_write *op = mem_new(struct envvar_write);
@@ -583,7 +584,7 @@ void envvar_write_begin(struct api_call *call, struct account *account,
     op->env = engine_environment(api_engine(call->api), account->number);
     environment_hold(op->env);
     op->kind = kind;
-    op->wishes = *wishes;
+    op->inputs = *inputs;
     op->deferred.fn = seal_some;
     list_init(&op->deferred.link);
     call->busy = true;

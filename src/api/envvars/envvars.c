@@ -67,52 +67,52 @@ static enum err retrieve(struct api_call *call)
 
 /* ---- writing ---- */
 
-static enum err begin_or_complain(struct api_call *call, struct account *account,
-                                  enum write_kind kind, struct envvar_wishes *wishes,
-                                  bool read, const struct complaint *wrong,
-                                  const char *title)
+static enum err begin_or_refuse(struct api_call *call, struct account *account,
+                                enum write_kind kind, struct envvar_inputs *inputs,
+                                bool read, const struct body_error *wrong,
+                                const char *title)
 {
     struct environment *env = engine_environment(api_engine(call->api), account->number);
     enum err over = read ? engine_check_quota(env, call->x->body.len, &call->why) : OK;
     if (read && !over) {
-        envvar_write_begin(call, account, kind, wishes);
+        envvar_write_begin(call, account, kind, inputs);
         return OK;
     }
-    wishes_finish(wishes);
+    envvar_inputs_finish(inputs);
     if (over)
         return over;
     api_reply_details(call, title, "issues", wrong->path, wrong->message);
     return OK;
 }
 
-/* Finds the environment, reads the wishes from the body, and begins the write. */
-static enum err write_wishes(struct api_call *call, wishes_read_fn *read_wishes,
+/* Finds the environment, reads the inputs from the body, and begins the write. */
+static enum err write_inputs(struct api_call *call, envvar_inputs_read_fn *read_inputs,
                              enum write_kind kind, const char *title)
 {
     struct account *account;
     struct slice body;
-    struct envvar_wishes wishes;
-    struct complaint wrong;
+    struct envvar_inputs inputs;
+    struct body_error wrong;
     enum err err = find(call, &account);
     if (err || (err = api_read_object(call, &body)))
         return err;
-    bool read = read_wishes(body, call->params[2], &wishes, &wrong);
-    return begin_or_complain(call, account, kind, &wishes, read, &wrong, title);
+    bool read = read_inputs(body, call->params[2], &inputs, &wrong);
+    return begin_or_refuse(call, account, kind, &inputs, read, &wrong, title);
 }
 
 static enum err create(struct api_call *call)
 {
-    return write_wishes(call, wishes_read_one, WRITE_MANY, "Invalid request body");
+    return write_inputs(call, envvar_inputs_read_one, WRITE_MANY, "Invalid request body");
 }
 
 static enum err upload(struct api_call *call)
 {
-    return write_wishes(call, wishes_read_many, WRITE_IMPORT, "Invalid body");
+    return write_inputs(call, envvar_inputs_read_many, WRITE_IMPORT, "Invalid body");
 }
 
 static enum err update(struct api_call *call)
 {
-    return write_wishes(call, wishes_read_value, WRITE_ONE, "Invalid request body");
+    return write_inputs(call, envvar_inputs_read_value, WRITE_ONE, "Invalid request body");
 }
 
 static enum err remove_one(struct api_call *call)
@@ -121,10 +121,10 @@ static enum err remove_one(struct api_call *call)
     enum err err = find(call, &account);
     if (err)
         return err;
-    struct envvar_wishes wishes = { .own = mem_new(struct wish), .own_count = 1 };
-    buf_add(&wishes.text, call->params[2]);
-    wishes.own->name = buf_slice(&wishes.text);
-    envvar_write_begin(call, account, WRITE_DELETE, &wishes);
+    struct envvar_inputs inputs = { .own = mem_new(struct envvar_input), .own_count = 1 };
+    buf_add(&inputs.text, call->params[2]);
+    inputs.own->name = buf_slice(&inputs.text);
+    envvar_write_begin(call, account, WRITE_DELETE, &inputs);
     return OK;
 }
 

@@ -1,7 +1,7 @@
 /* admin.c - the routes for operators: health, readiness, metrics and /openapi.json. */
 #include "api/ops/admin_access.h"
-#include "api/ops/obstacles.h"
 #include "api/ops/scrape.h"
+#include "api/ops/unready.h"
 #include "api/request/call.h"
 #include "api/request/route.h"
 
@@ -13,8 +13,8 @@ static enum err healthz(struct api_call *call)
 
 static enum err readyz(struct api_call *call)
 {
-    const char *words[OBSTACLES_MAX];
-    size_t count = obstacles_find(call->api, words);
+    const char *words[UNREADY_REASONS_MAX];
+    size_t count = unready_reasons(call->api, words);
     json_t *reasons = json_array();
 
     for (size_t i = 0; i < count; i++)

@@ -43,10 +43,10 @@ static int count_entries(const char *entries, ssize_t len)
     return count;
 }
 
-bool descriptors_count_some(struct descriptors *descriptors, struct stint *stint)
+bool descriptors_count_some(struct descriptors *descriptors, struct timeslice *timeslice)
 {
     _Alignas(struct dirent64) char entries[READ_AT_ONCE];
-    while (descriptors->folder >= 0 && stint_goes_on(stint)) {
+    while (descriptors->folder >= 0 && timeslice_left(timeslice)) {
         ssize_t len = getdents64(descriptors->folder, entries, sizeof(entries));
         if (len > 0)
             descriptors->count += count_entries(entries, len);

@@ -14,7 +14,7 @@ struct descriptors {
 void descriptors_begin(struct descriptors *descriptors);
 /* Counts for one time slice. Returns true when all are counted; otherwise, call it again in
  * the next turn. */
-bool descriptors_count_some(struct descriptors *descriptors, struct stint *stint);
+bool descriptors_count_some(struct descriptors *descriptors, struct timeslice *timeslice);
 
 /* Returns INT64_MAX if there is no limit. */
 int64_t descriptors_limit(void);

@@ -31,10 +31,10 @@ static void look_at(const struct environment *env, struct environment_gauges *ga
         gauges->sessions++;
 }
 
-bool environment_metrics_look(struct environment_metrics *seen, struct stint *stint)
+bool environment_metrics_look(struct environment_metrics *seen, struct timeslice *timeslice)
 {
     const struct engine *engine = api_engine(seen->api);
-    while (!seen->all && stint_goes_on_by(stint, LOOKED_AT_ONCE)) {
+    while (!seen->all && timeslice_left_every(timeslice, LOOKED_AT_ONCE)) {
         const struct environment *env = engine_next_environment(engine, &seen->at);
         if (!env) {
             seen->all = true;
@@ -65,11 +65,11 @@ static void write_label(const struct environment_metrics *seen, size_t place,
     }
     uint32_t number = figures->first[place].number;
     const struct account *account = accounts_by_number(api_accounts(seen->api), number);
-    char behind[16] = "";
+    char suffix[16] = "";
     if (account->project->deleted_at)
-        snprintf(behind, sizeof(behind), "#%" PRIu32, number);
+        snprintf(suffix, sizeof(suffix), "#%" PRIu32, number);
     snprintf(label, LABEL_MAX, "%s/%s%s", account->project->ref,
-             environment_path_slug(account->type), behind);
+             environment_path_slug(account->type), suffix);
 }
 
 static const struct figures *figures_at(const struct environment_metrics *seen,

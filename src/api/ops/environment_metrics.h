@@ -31,7 +31,8 @@ struct environment_metrics {
 
 /* Collects from some environments. seen begins with all zero except api. Returns true when
  * all were collected; from then on it uses no unit of the time slice. */
-bool environment_metrics_look(struct environment_metrics *seen, struct stint *stint);
+bool environment_metrics_look(struct environment_metrics *seen,
+                              struct timeslice *timeslice);
 
 /* Prints one of the parts, each of which fits into a turn. Parts are counted from 0.
  * Returns false if there is no such part. */

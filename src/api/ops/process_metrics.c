@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "api/ops/descriptors.h"
-#include "api/ops/obstacles.h"
+#include "api/ops/unready.h"
 #include "base/metrics.h"
 #include "net/certificates.h"
 
@@ -98,11 +98,11 @@ static bool stands_by(const struct api *api)
 void process_metrics_print(const struct api *api, int64_t descriptors, struct buf *out)
 {
     const char *data = api_options(api)->data;
-    const char *obstacles[OBSTACLES_MAX];
+    const char *obstacles[UNREADY_REASONS_MAX];
     int64_t limit = descriptors_limit();
     print_build(out);
     metrics_print_gauge(out, "runcast_ready", "1 if the gateway is ready (/readyz)",
-                        !obstacles_find(api, obstacles));
+                        !unready_reasons(api, obstacles));
     metrics_print_gauge(out, "runcast_standby", "1 while another gateway leads",
                         stands_by(api));
     metrics_print_gauge(out, "process_resident_memory_bytes", "Resident memory",

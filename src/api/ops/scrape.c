@@ -84,12 +84,12 @@ static void reply(struct scrape *scrape)
     free(scrape);
 }
 
-static bool is_through(struct scrape *scrape, struct stint *stint)
+static bool is_through(struct scrape *scrape, struct timeslice *timeslice)
 {
-    if (!environment_metrics_look(&scrape->environments, stint) ||
-        !descriptors_count_some(&scrape->descriptors, stint))
+    if (!environment_metrics_look(&scrape->environments, timeslice) ||
+        !descriptors_count_some(&scrape->descriptors, timeslice))
         return false;
-    while (stint_goes_on(stint))
+    while (timeslice_left(timeslice))
         if (!print_part(scrape))
             return true;
     return false;
@@ -99,8 +99,8 @@ static void go_on(struct deferred *deferred)
 {
     struct scrape *scrape = container_of(deferred, struct scrape, deferred);
     struct loop *loop = engine_loop(api_engine(scrape->call->api));
-    struct stint stint = loop_stint(loop);
-    if (is_through(scrape, &stint))
+    struct timeslice timeslice = loop_timeslice(loop);
+    if (is_through(scrape, &timeslice))
         reply(scrape);
     else
         loop_defer(loop, deferred);

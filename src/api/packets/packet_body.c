@@ -13,7 +13,7 @@
 
 #include "api/packets/packet_body.h"
 #include "api/packets/packet_name.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "base/json/members.h"
 #include "base/mem.h"
 #include "core/model/waitpoint.h"
@@ -306,7 +306,7 @@ static void on_end(struct store_read *read, enum store_status status)
     struct packet *packet = container_of(read, struct packet, piece.read);
     struct store_piece *piece = &packet->piece;
     struct bytes *end = status ? NULL : piece->piece;
-    enum err refused = status ? err_of_store(status) : rooms_check_answer(packet->call);
+    enum err refused = status ? err_of_store(status) : quotas_check_answer(packet->call);
     piece->piece = NULL;
     if (status)
         refuse_missing(packet, refused);

@@ -4,7 +4,7 @@
 #include "accounts/auth/signed_url.h"
 #include "api/request/hidden.h"
 
-enum { URL_LIVES_S = 3600 };
+enum { URL_TTL_S = 3600 };
 
 /* ---- names ---- */
 
@@ -61,7 +61,7 @@ void packet_url(struct api_call *call, const struct account *account, const char
                 struct slice name, struct buf *out)
 {
     int64_t now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
-    int64_t expires_s = now_ms / 1000 + URL_LIVES_S;
+    int64_t expires_s = now_ms / 1000 + URL_TTL_S;
     char signature[URL_SIGNATURE_LEN + 1];
 
     url_sign(account, method, name, expires_s, signature);

@@ -2,7 +2,7 @@
  *
  * Creating a branch that exists returns it: the official CLI does so for every deployment.
  * An archived branch cannot be restored: its unfinished runs are canceled and it leaves
- * memory (leaving.c). Its name can be used for a new branch, which has none of the old
+ * memory (retired.c). Its name can be used for a new branch, which has none of the old
  * runs. Retention removes the rest of an archived branch from the store. Until then the
  * branch still counts toward a limit, because it takes an environment number, a document
  * and an account in memory. */

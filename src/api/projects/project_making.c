@@ -164,7 +164,7 @@ static enum err decide_project(struct account_write *write, struct accounts *acc
     if (!number)
         return explain(&write->why, ERR_RULE,
                        "Too many environments on this gateway: no project can be added");
-    bootstrap_draw_ref(op->ref);
+    bootstrap_generate_ref(op->ref);
     memcpy(op->claim.owner, op->ref, sizeof(op->claim.owner)); /* a random ref is shorter */
     draft_whole_project(draft, organization->id, op->ref, slice_of(op->name), number, keys);
     secret_wipe(keys, sizeof(keys));

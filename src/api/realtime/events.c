@@ -108,7 +108,7 @@ static bool write_event(struct event_stream *stream, const char *event, struct b
     return write_text(stream, &text);
 }
 
-static void tell(struct event_stream *stream, const char *event, struct buf *message)
+static void send_event(struct event_stream *stream, const char *event, struct buf *message)
 {
     if (!write_event(stream, event, message))
         end_soon(stream);
@@ -178,19 +178,19 @@ static void on_gone(struct api_call *call)
     stream_destroy(call->state);
 }
 
-static void tell_floor(struct event_stream *stream)
+static void send_floor(struct event_stream *stream)
 {
     struct buf message = { 0 };
     stream->floor_moved = false;
     wire_floor(ENCODING_JSON, stream->feed.env->floor, &message);
-    tell(stream, "floor", &message);
+    send_event(stream, "floor", &message);
 }
 
 static void on_drained(struct api_call *call)
 {
     struct event_stream *stream = call->state;
     if (stream->floor_moved && !stream_busy(&stream->feed))
-        tell_floor(stream);
+        send_floor(stream);
     if (!stream->ending)
         feed_drained(&stream->feed);
 }
@@ -257,16 +257,16 @@ static void on_time(struct timer *timer)
     if (stream->ending)
         return;
     if (stream->expires_at && loop_now_ms(loop_of(stream)) >= stream->expires_at) {
-        identity_tell_end(stream->call->identity, "event stream",
-                          loop_wall_ms(loop_of(stream)));
+        identity_log_end(stream->call->identity, "event stream",
+                         loop_wall_ms(loop_of(stream)));
         wire_error(ENCODING_JSON, -1, "token_expired",
                    "the token has expired: come back with a new one", &text);
-        tell(stream, "error", &text);
+        send_event(stream, "error", &text);
         end_soon(stream);
         return;
     }
     if (stream->floor_moved && !stream_busy(&stream->feed)) {
-        tell_floor(stream);
+        send_floor(stream);
         set_timer(stream);
         return;
     }
@@ -451,7 +451,7 @@ static void follow(struct event_stream *stream, uint64_t seen, uint64_t base)
         return;
     watching_explain_limit(cost, &why);
     wire_error(ENCODING_JSON, 0, "limit", why.text, &message);
-    tell(stream, "error", &message);
+    send_event(stream, "error", &message);
     if (is_watch)
         end_soon(stream);
 }
@@ -460,14 +460,14 @@ static void start(struct event_stream *stream)
 {
     struct api_call *call = stream->call;
     struct environment *env = call->env;
-    struct view wish = subscribing_view(call->identity, &stream->hello);
+    struct view wanted = subscribing_view(call->identity, &stream->hello);
     struct buf message = { 0 };
 
     enum err refused = api_check_ready(call->api, &call->why);
     if (!refused)
         refused = connection_limit_take(&stream->seat, call->api, env, &call->why);
-    wish.wrap = wrap;
-    struct view *view = refused ? NULL : environment_view(env, &wish);
+    wanted.wrap = wrap;
+    struct view *view = refused ? NULL : environment_view(env, &wanted);
     if (!refused && !view)
         refused =
             explain(&call->why, ERR_BUSY,
@@ -484,7 +484,7 @@ static void start(struct event_stream *stream)
     call->on_drained = on_drained;
     api_hold(call, on_drain);
     call->bears_doubt = true;
-    call->x->answer_room = env->answers;
+    call->x->answer_quota = env->answers;
     api_stream_begin(call, "text/event-stream");
     /* The normal delay again, after one that a drain has set. */
     buf_print(&message, "retry: %d\n", RETRY_MS);
@@ -495,7 +495,7 @@ static void start(struct event_stream *stream)
             stream->watched ? -1 : feed_count(env, &stream->sub.filter, seen), 0, ignored,
             &message);
     tag_list_unref(ignored);
-    tell(stream, "ok", &message);
+    send_event(stream, "ok", &message);
     follow(stream, seen, resumed ? stream->sub.from_base : 0);
     metric_add(M_SNAPSHOTS, !resumed);
     set_expiry(stream);
@@ -574,7 +574,7 @@ struct events *events_create(struct loop *loop)
 
 /* Only sets the timers of streams, which send the message: so no more of them run in a turn
  * than it has time for. */
-void events_tell_floor(struct events *events, const struct environment *env)
+void events_send_floor(struct events *events, const struct environment *env)
 {
     list_each (link, &events->all) {
         struct event_stream *stream = container_of(link, struct event_stream, link);

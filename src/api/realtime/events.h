@@ -9,4 +9,4 @@ struct events;
 struct events *events_create(struct loop *loop);
 
 /* Sends `floor` to each stream of the environment, whose floor retention has moved. */
-void events_tell_floor(struct events *events, const struct environment *env);
+void events_send_floor(struct events *events, const struct environment *env);

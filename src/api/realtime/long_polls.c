@@ -5,8 +5,8 @@
  *        or walks ──────────┴─► rows: answered    none: held if live, and answered idle
  *
  * A response is one write: headers and the whole body. If a change answers many polls, they
- * share the body. A poll that was answered leaves an echo (core/live/linger.h) for the
- * client that is back after a round trip. */
+ * share the body. A poll that was answered leaves a kept view (core/live/kept_view.h) for
+ * the client that is back after a round trip. */
 #include "api/realtime/long_polls.h"
 
 #include "api/realtime/gzip.h"
@@ -14,13 +14,13 @@
 #include "api/realtime/realtime.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "core/live/linger.h"
+#include "core/live/kept_view.h"
 
 enum {
     HOLD_MS = 20 * 1000, /* plus or minus 15 % */
-    ECHO_MS = 2000,
+    KEPT_VIEW_MS = 2000,
     /* Ended between two looks at the time; each takes about a microsecond. */
-    ECHOES_AT_ONCE = 16,
+    KEPT_VIEWS_AT_ONCE = 16,
     PAGE_BYTES = 64 * 1024, /* and one frame more: gzip still takes that */
 };
 
@@ -105,7 +105,7 @@ static void end_call(struct poll *poll)
     timers_clear(loop_timers(loop), &poll->timer);
     poll->call = NULL;
     if (leaving)
-        poll->polls = NULL; /* no echo */
+        poll->polls = NULL; /* no kept view */
     loop_defer(loop, &poll->deferred);
 }
 
@@ -234,7 +234,7 @@ static void on_end(struct deferred *deferred)
     struct poll *poll = container_of(deferred, struct poll, deferred);
 
     if (poll->started && poll->polls)
-        echo_leave(&poll->feed, ECHO_MS, &poll->polls->echoes);
+        feed_finish_keeping_view(&poll->feed, KEPT_VIEW_MS, &poll->polls->kept_views);
     else if (poll->started)
         feed_finish(&poll->feed);
     poll_destroy(poll);
@@ -261,17 +261,17 @@ static void on_drain(struct api_call *call)
 struct long_polls *long_polls_create(struct loop *loop)
 {
     struct long_polls *polls = mem_new(struct long_polls);
-    list_init(&polls->echoes);
+    list_init(&polls->kept_views);
     polls->kind = timers_kind(loop_timers(loop), on_time);
     return polls;
 }
 
-bool long_polls_stop(struct long_polls *polls, struct stint *stint)
+bool long_polls_stop(struct long_polls *polls, struct timeslice *timeslice)
 {
-    while (!list_empty(&polls->echoes)) {
-        if (stint && !stint_goes_on_by(stint, ECHOES_AT_ONCE))
+    while (!list_empty(&polls->kept_views)) {
+        if (timeslice && !timeslice_left_every(timeslice, KEPT_VIEWS_AT_ONCE))
             return false;
-        echo_end(container_of(polls->echoes.next, struct echo, link));
+        kept_view_end(container_of(polls->kept_views.next, struct kept_view, link));
     }
     for (size_t i = 0; i < VIEWS_MAX; i++)
         burst_forget(&polls->bursts[i]);
@@ -300,13 +300,13 @@ static int64_t hold_ms(const struct poll *poll)
 static enum err open_view(struct poll *poll, struct view **view)
 {
     struct api_call *call = poll->call;
-    struct view wish = { .encoding = ENCODING_SHAPE,
-                         .vocabulary = call->vocabulary,
-                         .fields = FIELDS_ALL,
-                         .skipped = poll->skipped,
-                         .unwanted = poll->unwanted,
-                         .wrap = wrap };
-    *view = environment_view(call->env, &wish);
+    struct view wanted = { .encoding = ENCODING_SHAPE,
+                           .vocabulary = call->vocabulary,
+                           .fields = FIELDS_ALL,
+                           .skipped = poll->skipped,
+                           .unwanted = poll->unwanted,
+                           .wrap = wrap };
+    *view = environment_view(call->env, &wanted);
     if (*view && (*view)->skipped != poll->skipped && poll->seen) {
         view_release(*view);
         *view = NULL;

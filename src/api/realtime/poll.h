@@ -26,8 +26,8 @@ struct poll_burst {
 };
 
 struct long_polls {
-    struct list echoes; // echo::link
-    uint32_t kind;      /* timer kind of polls */
+    struct list kept_views; // kept_view::link
+    uint32_t kind;          /* timer kind of polls */
     struct poll_burst bursts[VIEWS_MAX];
 };
 

@@ -136,10 +136,10 @@ static void ping(struct socket *socket, int64_t now)
     struct buf message = { 0 };
     socket->ping_at = now + PROTOCOL_PING_MS;
     if (!socket->welcomed || !feed_in_sync(&socket->feed) ||
-        socket->told == socket->feed.seen || list_empty(&socket->feed.live))
+        socket->pinged_seq == socket->feed.seen || list_empty(&socket->feed.live))
         return;
-    socket->told = socket->feed.seen;
-    wire_ping(socket->encoding, socket->told, &message);
+    socket->pinged_seq = socket->feed.seen;
+    wire_ping(socket->encoding, socket->pinged_seq, &message);
     socket_send(socket, &message);
 }
 
@@ -182,7 +182,7 @@ static void on_time(struct timer *timer)
         return;
     }
     if (socket->ends_at && now >= socket->ends_at) {
-        identity_tell_end(socket->identity, "WebSocket", loop_wall_ms(loop));
+        identity_log_end(socket->identity, "WebSocket", loop_wall_ms(loop));
         ws_close(socket->ws, CLOSE_TOKEN_EXPIRED, "the token has expired: fetch a new one");
         return;
     }
@@ -242,11 +242,11 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
                                         .watches = PROTOCOL_WATCHES,
                                         .watch_limit = PROTOCOL_WATCH_LIMIT };
     struct buf message = { 0 };
-    struct view wish = subscribing_view(socket->identity, hello);
+    struct view wanted = subscribing_view(socket->identity, hello);
 
-    wish.encoding = socket->encoding;
-    wish.wrap = ws_frame_rope;
-    struct view *view = environment_view(env, &wish);
+    wanted.encoding = socket->encoding;
+    wanted.wrap = ws_frame_rope;
+    struct view *view = environment_view(env, &wanted);
     if (!view) {
         ws_close(socket->ws, CLOSE_LIMIT, "too many different views; request other fields");
         return;
@@ -373,9 +373,9 @@ static void end_forbidden(struct socket *socket, struct list *subs)
 
 static void end_forbidden_watches(struct socket *socket)
 {
-    if (!socket->feed.aside)
+    if (!socket->feed.extras)
         return;
-    list_each (link, &socket->feed.aside->watches) {
+    list_each (link, &socket->feed.extras->watches) {
         struct watch *watch = container_of(link, struct watch, link);
         int64_t id = watch->id;
         if (!watch->limit ||
@@ -695,7 +695,7 @@ void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next)
 }
 
 /* Sets the sockets' timers, which send the message. */
-void sockets_tell_floor(struct sockets *sockets, const struct environment *env)
+void sockets_send_floor(struct sockets *sockets, const struct environment *env)
 {
     list_each (link, &sockets->all) {
         struct socket *socket = container_of(link, struct socket, link);

@@ -41,7 +41,7 @@ struct socket {
     int64_t ends_at;
     int64_t ping_at;
     struct socket_leaving *leaving; /* deadlines of a drain; NULL: none */
-    uint64_t told;                  /* position in the last ping message */
+    uint64_t pinged_seq;            /* position in the last ping message */
     uint32_t unread;                /* bytes of responses since nothing was unsent */
     enum encoding encoding : 8;
     bool hello_due : 1;   /* hello must come before ends_at */

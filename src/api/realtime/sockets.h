@@ -34,7 +34,7 @@ void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next);
 void sockets_move(struct sockets *sockets);
 
 /* Sends `floor` to each client of the environment, whose floor retention has moved. */
-void sockets_tell_floor(struct sockets *sockets, const struct environment *env);
+void sockets_send_floor(struct sockets *sockets, const struct environment *env);
 
 size_t sockets_count(const struct sockets *sockets);
 

@@ -8,11 +8,11 @@
 struct view subscribing_view(const struct identity *identity,
                              const struct wire_message *hello)
 {
-    struct view wish = { .skipped = hidden_fields(identity) & ~(uint32_t)FIELDS_ALWAYS };
-    wish.fields = hello && hello->has_fields ? hello->fields : FIELDS_DEFAULT;
-    wish.fields = (wish.fields | FIELDS_ALWAYS) & ~wish.skipped;
-    wish.vocabulary = hello && hello->vocabulary_b ? VOCABULARY_B : VOCABULARY_A;
-    return wish;
+    struct view wanted = { .skipped = hidden_fields(identity) & ~(uint32_t)FIELDS_ALWAYS };
+    wanted.fields = hello && hello->has_fields ? hello->fields : FIELDS_DEFAULT;
+    wanted.fields = (wanted.fields | FIELDS_ALWAYS) & ~wanted.skipped;
+    wanted.vocabulary = hello && hello->vocabulary_b ? VOCABULARY_B : VOCABULARY_A;
+    return wanted;
 }
 
 bool subscribing_may_resume(const struct environment *env, const struct wire_message *sub)
@@ -58,7 +58,7 @@ enum err subscribing_identify(struct api_call *call)
         return explain(&call->why, ERR_UNAUTHORIZED,
                        "A personal access token names no environment; use a secret key or "
                        "a public token");
-    unread_tell_branch(call, call->identity->account);
+    unread_report_branch(call, call->identity->account);
     return api_choose_branch(call->api, http_header(call->x, "x-trigger-branch"),
                              &call->identity, &call->why);
 }

@@ -56,7 +56,7 @@ enum err watching_query(struct api_call *call, enum vocabulary vocabulary,
         explain(&call->why, refused, "%s: %.200s", wanted->wrong, why.text);
     else
         refused = take(call->identity, wanted, query, &call->why);
-    run_list_tell_times(call);
+    run_list_report_times(call);
     free(wanted);
     return refused;
 }

@@ -5,7 +5,7 @@
 
 #include "accounts/branch.h"
 #include "api/request/parts.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "base/mem.h"
 
 /* ---- its life ---- */
@@ -33,7 +33,7 @@ void api_call_free(struct api_call *call)
 {
     list_remove(&call->held);
     list_remove(&call->link);
-    rooms_leave(call);
+    quotas_leave(call);
     if (call->env)
         environment_release(call->env);
     identity_unref(call->identity);

@@ -51,9 +51,9 @@ struct api_call {
     struct ignored ignored; /* parts of the request that no code reads */
     struct failure why;     /* set by explain when the handler returns an error */
     struct bytes *why_full; /* the whole text, if it may not fit into why; else NULL */
-    struct room *room;      /* where rooms_hold counts */
-    size_t room_taken;      /* bytes counted there */
-    struct bytes **shared;  /* counted by rooms_hold_run, each once (base/share.h) */
+    struct quota *quota;    /* where quotas_hold counts */
+    size_t quota_taken;     /* bytes counted there */
+    struct bytes **shared;  /* counted by quotas_hold_run, each once (base/share.h) */
     size_t shared_count;
     uint8_t bom;  /* bytes of a byte order mark that have begun the body so far */
     bool busy;    /* an operation will reply; set it when one begins */
@@ -127,7 +127,7 @@ struct open_batches;
 struct logins;
 struct long_polls;
 struct request_log;
-struct rooms;
+struct quotas;
 struct schedules;
 struct sockets;
 struct streams;
@@ -155,7 +155,7 @@ struct list *api_held(struct api *api);
 /* All calls except those answered early, by api_call::link. */
 struct list *api_calls(struct api *api);
 struct long_polls *api_long_polls(const struct api *api);
-struct rooms *api_rooms(struct api *api);
+struct quotas *api_quotas(struct api *api);
 struct events *api_events(const struct api *api);
 struct run_notifications *api_run_notifications(const struct api *api);
 struct traces *api_traces(const struct api *api);

@@ -1,7 +1,7 @@
 /* connection_limit.c - counts long-lived connections against --realtime-connections. */
 #include "api/request/connection_limit.h"
 
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 
 enum err connection_limit_take(struct seat *seat, struct api *api, struct environment *env,
                                struct failure *why)
@@ -9,12 +9,12 @@ enum err connection_limit_take(struct seat *seat, struct api *api, struct enviro
     if (seat->env == env)
         return OK;
     connection_limit_leave(seat);
-    struct room *room = &rooms_of(api_rooms(api), env)->seats;
-    if (!room_has(room, 1))
+    struct quota *quota = &quotas_of(api_quotas(api), env)->seats;
+    if (!quota_has(quota, 1))
         return explain(why, ERR_BUSY, "Too many concurrent requests");
-    room_take(room, 1);
+    quota_take(quota, 1);
     environment_hold(env);
-    *seat = (struct seat){ .env = env, .room = room };
+    *seat = (struct seat){ .env = env, .quota = quota };
     return OK;
 }
 
@@ -22,7 +22,7 @@ void connection_limit_leave(struct seat *seat)
 {
     if (!seat->env)
         return;
-    room_give(seat->room, 1);
+    quota_release(seat->quota, 1);
     environment_release(seat->env);
     *seat = (struct seat){ 0 };
 }

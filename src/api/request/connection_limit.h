@@ -13,7 +13,7 @@
 
 struct seat {
     struct environment *env; /* NULL: not taken */
-    struct room *room;       /* where the environment's seats are counted (rooms.h) */
+    struct quota *quota;     /* where the environment's seats are counted (quotas.h) */
 };
 
 /* Takes a seat of the environment. Does nothing if `seat` has one there already; one in

@@ -83,20 +83,21 @@ static void over(struct held_call *held, enum err status)
     held->over(held, status);
 }
 
-static void on_told(struct end_watch *watch)
+static void on_end(struct end_watch *watch)
 {
     struct held_call *held = container_of(watch, struct held_call, watch);
-    held->is_told = true;
+    held->has_ended = true;
     if (held->is_held)
         over(held, OK);
 }
 
-/* The token ends by another clock than the timer's, maybe a moment later. If the awaited end
- * had come before the call was held, the timer fires at once, while the token is valid. */
+/* The token ends by another clock than the timer's, maybe a moment later. If the awaited
+ * end had come before the call was held, the timer fires at once, while the token is
+ * valid. */
 static void on_time(struct timer *timer)
 {
     struct held_call *held = container_of(timer, struct held_call, timer);
-    bool is_at_end = held->ends_with_token && !held->is_told;
+    bool is_at_end = held->ends_with_token && !held->has_ended;
     over(held, is_at_end ? refuse_ended(held) : OK);
 }
 
@@ -113,8 +114,8 @@ static void on_drain(struct api_call *call)
 void held_call_listen(struct held_call *held, struct slice id)
 {
     ends_unwatch(engine_of(held), &held->watch);
-    held->watch.fn = on_told;
-    held->is_told = false;
+    held->watch.fn = on_end;
+    held->has_ended = false;
     ends_watch(engine_of(held), held->call->env, id, &held->watch);
 }
 
@@ -123,7 +124,7 @@ enum err held_call_hold(struct held_call *held,
 {
     struct api_call *call = held->call;
     struct loop *loop = loop_of(held);
-    int64_t left = held->is_told ? 0 : held->until_ms - loop_now_ms(loop);
+    int64_t left = held->has_ended ? 0 : held->until_ms - loop_now_ms(loop);
     bool has_seat = held->seat.env;
     enum err full = connection_limit_take(&held->seat, call->api, call->env, &call->why);
     if (full)

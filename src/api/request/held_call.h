@@ -18,7 +18,7 @@ struct held_call {
     struct api_call *call;
     int64_t until_ms;     /* monotonic; 0: the call does not wait */
     bool ends_with_token; /* the token ends before the requested wait */
-    bool is_told;         /* the awaited end came, maybe before the call was held */
+    bool has_ended;       /* the awaited end came, maybe before the call was held */
     bool is_held;
     struct seat seat;
     struct timer timer;

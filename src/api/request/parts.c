@@ -13,9 +13,9 @@ struct bytes *api_timezones(const struct api *api)
     return api->timezones;
 }
 
-struct rooms *api_rooms(struct api *api)
+struct quotas *api_quotas(struct api *api)
 {
-    return &api->rooms;
+    return &api->quotas;
 }
 
 struct long_polls *api_long_polls(const struct api *api)

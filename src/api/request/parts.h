@@ -5,7 +5,7 @@
 #pragma once
 
 #include "api/request/call.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 
 struct early_calls;
 struct rate_limit;
@@ -41,6 +41,6 @@ struct api {
     bool may_lead_soon;      /* not ready yet, and calls are held until it is */
     struct early_calls *early_calls;
     struct rate_limit *rate_limit; /* NULL: no limit */
-    struct rooms rooms;
+    struct quotas quotas;
     unsigned skipped; /* bits of api_skip */
 };

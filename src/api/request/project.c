@@ -31,7 +31,7 @@ enum err project_environment(struct api_call *call, const struct project *projec
         if (branch.len && !(found = accounts_branch(accounts, found, branch)))
             return explain(&call->why, ERR_NOT_FOUND, "Branch not found");
     }
-    unread_tell_branch(call, found);
+    unread_report_branch(call, found);
     *account = found;
     return OK;
 }

@@ -152,7 +152,7 @@ static void add_json_list(struct buf *out, const char *const *texts, size_t coun
     }
 }
 
-enum { TOKEN_LIVES_MS = 3600 * 1000 };
+enum { TOKEN_TTL_MS = 3600 * 1000 };
 
 void api_add_token(struct api_call *call, const char *const *scopes, size_t count)
 {
@@ -171,7 +171,7 @@ void api_add_token(struct api_call *call, const char *const *scopes, size_t coun
     api_add_header(call, "x-trigger-jwt-claims", buf_slice(&text));
     if (scopes) {
         buf_clear(&text);
-        auth_sign_for(call->identity, scopes, count, now, TOKEN_LIVES_MS, &text);
+        auth_sign_for(call->identity, scopes, count, now, TOKEN_TTL_MS, &text);
         api_add_header(call, "x-trigger-jwt", buf_slice(&text));
     }
     buf_finish(&text);

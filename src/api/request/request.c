@@ -140,7 +140,7 @@ enum err api_read_json(struct api_call *call, json_t **body)
     *body = json_tree_read(text, TREE_ONE_OF_EACH, &call->why);
     if (!*body)
         return ERR_INVALID;
-    unread_tell_body(call, text);
+    unread_report_body(call, text);
     return OK;
 }
 
@@ -158,7 +158,7 @@ enum err api_read_object(struct api_call *call, struct slice *body)
     if (scan_has_duplicate(text))
         return explain(&call->why, ERR_INVALID,
                        "Validation error: the body names a member twice");
-    unread_tell_body(call, text);
+    unread_report_body(call, text);
     *body = text;
     return OK;
 }

@@ -68,12 +68,12 @@ static void read_query(struct routed *row)
     struct type_field field;
     struct slice type;
     const char *at = row->route->query;
-    while (at && type_skim_field(&at, &field, &type))
+    while (at && type_skip_field(&at, &field, &type))
         row->query_count++;
     row->query = mem_new_array(struct slice, row->query_count);
     at = row->route->query;
     for (size_t i = 0; i < row->query_count; i++) {
-        type_skim_field(&at, &field, &type);
+        type_skip_field(&at, &field, &type);
         row->query[i] = field.name;
     }
 }

@@ -16,7 +16,7 @@ static void skip_space(const char **at)
         (*at)++;
 }
 
-static bool eat(const char **at, const char *text)
+static bool skip(const char **at, const char *text)
 {
     skip_space(at);
     size_t len = strlen(text);
@@ -41,12 +41,12 @@ static void add_union(const char **at, struct buf *out);
 
 static void add_range(const char **at, const char *least, const char *most, struct buf *out)
 {
-    if (!eat(at, "("))
+    if (!skip(at, "("))
         return;
     struct slice from = take_until(at, ".");
-    bool fine = eat(at, "..");
+    bool fine = skip(at, "..");
     struct slice to = take_until(at, ")");
-    fine = fine && eat(at, ")");
+    fine = fine && skip(at, ")");
     assert(fine);
     (void)fine;
     buf_print(out, ",\"%s\":%.*s,\"%s\":%.*s", least, SLICE_ARG(from), most, SLICE_ARG(to));
@@ -80,8 +80,8 @@ static bool begin_field(const char **text, struct type_field *field)
     if (!**text || **text == '}' || !strncmp(*text, "...", 3))
         return false;
     field->name = take_until(text, "?:");
-    field->is_optional = eat(text, "?");
-    bool fine = eat(text, ":");
+    field->is_optional = skip(text, "?");
+    bool fine = skip(text, ":");
     assert(fine);
     (void)fine;
     return true;
@@ -92,11 +92,11 @@ bool type_next_field(const char **text, struct type_field *field, struct buf *ty
     if (!begin_field(text, field))
         return false;
     add_union(text, type);
-    eat(text, ",");
+    skip(text, ",");
     return true;
 }
 
-struct slice type_skim(const char **text, const char *ends)
+struct slice type_skip(const char **text, const char *ends)
 {
     unsigned depth = 0;
     skip_space(text);
@@ -109,12 +109,12 @@ struct slice type_skim(const char **text, const char *ends)
     return slice_trim(type);
 }
 
-bool type_skim_field(const char **text, struct type_field *field, struct slice *type)
+bool type_skip_field(const char **text, struct type_field *field, struct slice *type)
 {
     if (!begin_field(text, field))
         return false;
-    *type = type_skim(text, ",}");
-    eat(text, ",");
+    *type = type_skip(text, ",}");
+    skip(text, ",");
     return true;
 }
 
@@ -136,9 +136,9 @@ static void add_object(const char **at, struct buf *out)
                       SLICE_ARG(field.name));
         buf_clear(&type);
     }
-    if (eat(at, "..."))
+    if (skip(at, "..."))
         buf_add_text(&others, "true");
-    bool fine = eat(at, "}");
+    bool fine = skip(at, "}");
     assert(fine);
     (void)fine;
     buf_add_text(out, "{\"type\":\"object\",\"properties\":{");
@@ -162,17 +162,17 @@ static bool add_primary(const char **at, struct buf *out)
 {
     struct buf one = { 0 };
     skip_space(at);
-    if (eat(at, "'")) {
+    if (skip(at, "'")) {
         struct slice word = take_until(at, "'");
         (*at)++;
         buf_print(out, "\"%.*s\"", SLICE_ARG(word));
         return true;
     }
-    if (eat(at, "{"))
+    if (skip(at, "{"))
         add_object(at, &one);
     else
         add_name(at, &one);
-    while (eat(at, "[]")) {
+    while (skip(at, "[]")) {
         struct buf items = one;
         one = (struct buf){ 0 };
         buf_add_text(&one, "{\"type\":\"array\",\"items\":");
@@ -196,7 +196,7 @@ static void add_union(const char **at, struct buf *out)
         if (list->len)
             buf_add_char(list, ',');
         buf_add(list, buf_slice(&one));
-    } while (eat(at, "|"));
+    } while (skip(at, "|"));
     bool is_union = count + (words.len > 0) > 1;
     if (is_union)
         buf_add_text(out, "{\"anyOf\":[");

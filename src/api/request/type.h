@@ -21,7 +21,7 @@ struct type_field {
 bool type_next_field(const char **text, struct type_field *field, struct buf *type);
 
 /* The same, but returns the type in the short notation. */
-bool type_skim_field(const char **text, struct type_field *field, struct slice *type);
+bool type_skip_field(const char **text, struct type_field *field, struct slice *type);
 
 /* Returns one type, up to the end or one of the characters `ends` outside of its braces. */
-struct slice type_skim(const char **text, const char *ends);
+struct slice type_skip(const char **text, const char *ends);

@@ -14,13 +14,13 @@
 enum { LOOKED_AT_MAX = 16384 };
 
 /* The call, and the place in its body: names, each followed by a dot. */
-struct spot {
+struct location {
     struct api_call *call;
     struct buf path;
     unsigned looked_at;
 };
 
-static void tell(struct spot *spot, struct slice type, struct slice value);
+static void report(struct location *location, struct slice type, struct slice value);
 
 /* Returns NULL if no area has a type of that name. */
 static const char *named_type(const struct api *api, struct slice name)
@@ -41,7 +41,7 @@ static bool find_field(struct slice object, struct slice key, struct type_field 
     const char *at = object.ptr + 1;
     size_t count = 0;
     *is_open = false;
-    for (; type_skim_field(&at, field, type); count++) {
+    for (; type_skip_field(&at, field, type); count++) {
         *is_open |= slice_is(field->name, "*");
         if (scan_key_is(key, field->name))
             return true;
@@ -50,23 +50,25 @@ static bool find_field(struct slice object, struct slice key, struct type_field 
     return false;
 }
 
-static void tell_object(struct spot *spot, struct slice object, struct slice value)
+static void report_object(struct location *location, struct slice object,
+                          struct slice value)
 {
     struct scan_members members = scan_members(value);
     struct slice key, inner, type;
     struct type_field field;
-    struct buf *path = &spot->path;
+    struct buf *path = &location->path;
     size_t len = path->len;
     bool is_open;
-    while (spot->looked_at < LOOKED_AT_MAX && scan_next_member(&members, &key, &inner)) {
-        spot->looked_at++;
+    while (location->looked_at < LOOKED_AT_MAX &&
+           scan_next_member(&members, &key, &inner)) {
+        location->looked_at++;
         if (find_field(object, key, &field, &type, &is_open)) {
             buf_print(path, "%.*s.", SLICE_ARG(field.name));
-            tell(spot, type, inner);
+            report(location, type, inner);
             path->len = len;
         } else if (!is_open) {
             buf_add_char(path, '\0');
-            ignored_add_member(&spot->call->ignored, path->ptr, key);
+            ignored_add_member(&location->call->ignored, path->ptr, key);
             path->len = len;
         }
     }
@@ -74,62 +76,63 @@ static void tell_object(struct spot *spot, struct slice object, struct slice val
 
 /* Reports what is not read of a value. type: one of a union's types, without its
  * brackets. */
-static void tell_primary(struct spot *spot, struct slice type, struct slice value)
+static void report_primary(struct location *location, struct slice type, struct slice value)
 {
     const char *named;
     if (type.ptr[0] == '{')
-        tell_object(spot, type, value);
+        report_object(location, type, value);
     else if (isupper((unsigned char)type.ptr[0]) &&
-             (named = named_type(spot->call->api, type)))
-        tell(spot, slice_of(named), value);
+             (named = named_type(location->call->api, type)))
+        report(location, slice_of(named), value);
 }
 
 /* The same for the elements of a list. The path ends with a dot, and an element's brackets
  * come before that. */
-static void tell_elements(struct spot *spot, struct slice type, struct slice value)
+static void report_elements(struct location *location, struct slice type,
+                            struct slice value)
 {
     struct scan_members elements = scan_members(value);
     struct slice element;
-    struct buf *path = &spot->path;
+    struct buf *path = &location->path;
     size_t len = path->len;
     path->len -= len > 0;
     buf_add_text(path, "[].");
     while (scan_next_element(&elements, &element))
         if (scan_type(element) == SCAN_OBJECT)
-            tell_primary(spot, type, element);
+            report_primary(location, type, element);
     path->len = len - (len > 0);
     if (len)
         buf_add_char(path, '.');
 }
 
-static void tell(struct spot *spot, struct slice type, struct slice value)
+static void report(struct location *location, struct slice type, struct slice value)
 {
     const char *at = type.ptr;
     enum scan_type kind = scan_type(value);
     if (kind != SCAN_OBJECT && kind != SCAN_ARRAY)
         return;
     while (at < type.ptr + type.len) {
-        struct slice one = type_skim(&at, "|,}");
+        struct slice one = type_skip(&at, "|,}");
         bool is_array = one.len > 2 && !memcmp(one.ptr + one.len - 2, "[]", 2);
         one.len -= is_array ? 2 : 0;
         if (is_array && kind == SCAN_ARRAY)
-            tell_elements(spot, one, value);
+            report_elements(location, one, value);
         else if (!is_array && kind == SCAN_OBJECT && one.len)
-            tell_primary(spot, one, value);
+            report_primary(location, one, value);
         at++; /* after the bar */
     }
 }
 
-void unread_tell_body(struct api_call *call, struct slice body)
+void unread_report_body(struct api_call *call, struct slice body)
 {
     const struct route *route = call->route;
-    struct spot spot = { .call = call };
+    struct location location = { .call = call };
     if (route && route->body && call->area->is_for_users)
-        tell(&spot, slice_of(route->body), body);
-    buf_finish(&spot.path);
+        report(&location, slice_of(route->body), body);
+    buf_finish(&location.path);
 }
 
-void unread_tell_whole_body(struct api_call *call)
+void unread_report_whole_body(struct api_call *call)
 {
     static const char *const none[] = { NULL };
     struct slice body = slice_trim(call->x->body);
@@ -178,7 +181,7 @@ enum err unread_check_query(struct api_call *call)
 
 /* ---- headers ---- */
 
-void unread_tell_branch(struct api_call *call, const struct account *account)
+void unread_report_branch(struct api_call *call, const struct account *account)
 {
     struct slice branch = http_header(call->x, "x-trigger-branch");
     if (branch.len && account && account->type != ENVIRONMENT_PREVIEW)
@@ -202,6 +205,6 @@ enum err unread_check_headers(struct api_call *call)
                        API_REQUEST_ID_MAX);
     if (version.len && call->vocabulary != VOCABULARY_B)
         ignored_add_parameter(&call->ignored, SLICE("x-trigger-api-version"));
-    unread_tell_branch(call, call->account);
+    unread_report_branch(call, call->account);
     return OK;
 }

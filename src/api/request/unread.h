@@ -8,10 +8,10 @@
 #include "api/request/call.h"
 
 /* Reports the members of the body, a valid JSON object, that no code reads. */
-void unread_tell_body(struct api_call *call, struct slice body);
+void unread_report_body(struct api_call *call, struct slice body);
 
 /* Reports all members of the body if its route has none. */
-void unread_tell_whole_body(struct api_call *call);
+void unread_report_whole_body(struct api_call *call);
 
 /* Reports the parameters that no code reads. Returns ERR_INVALID for an unknown filter, and
  * for a parameter that is read and comes twice: all but the first would be ignored. */
@@ -19,7 +19,7 @@ enum err unread_check_query(struct api_call *call);
 
 /* Reports an x-trigger-branch that chooses nothing, as the environment has no branches.
  * account NULL: it is not known yet. */
-void unread_tell_branch(struct api_call *call, const struct account *account);
+void unread_report_branch(struct api_call *call, const struct account *account);
 
 /* The same, and reports an unknown x-trigger-api-version. Returns ERR_MEDIA_TYPE if the
  * body is encoded, ERR_INVALID if the request id is too long. */

@@ -12,8 +12,8 @@
 
 #include "api/ops/admin_access.h"
 #include "api/request/parts.h"
+#include "api/request/quotas.h"
 #include "api/request/request_log.h"
-#include "api/request/rooms.h"
 #include "api/request/routes.h"
 #include "api/request/unread.h"
 #include "api/router/early_calls.h"
@@ -239,7 +239,7 @@ static void set_limits(struct api_call *call)
 }
 
 /* Checks credential, rate, target and memory quotas. Returns false after answering. */
-static bool let_in(struct api_call *call, struct buf *allow)
+static bool admit(struct api_call *call, struct buf *allow)
 {
     struct api *api = call->api;
     struct exchange *x = call->x;
@@ -252,7 +252,7 @@ static bool let_in(struct api_call *call, struct buf *allow)
         api_reply_error(call, refused);
     } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
         api_reply_error(call, refused);
-    } else if (!rate_limit_let_in(api->rate_limit, call)) {
+    } else if (!rate_limit_allows(api->rate_limit, call)) {
         ; /* answered */
     } else if (!route) {
         refuse_unknown(call, allow);
@@ -260,7 +260,7 @@ static bool let_in(struct api_call *call, struct buf *allow)
         api_reply_error(call, refused);
     } else if (route->auth & AUTH_SIGNED && (refused = signed_enter(call))) {
         api_reply_error(call, refused);
-    } else if ((refused = rooms_enter(call))) {
+    } else if ((refused = quotas_enter(call))) {
         api_reply_error(call, refused);
     } else {
         set_limits(call);
@@ -291,7 +291,7 @@ static void on_head(void *owner, struct exchange *x)
     else if (is_early(call) && early_calls_hold(api->early_calls, call))
         set_limits(call);
     else
-        let_in(call, &allow);
+        admit(call, &allow);
     buf_finish(&allow);
 }
 
@@ -308,12 +308,12 @@ static void end_early(struct api_call *call, enum err reason)
 
 /* Returns false, after answering, if the credential has ended since the head came: a body
  * may come long after its head. */
-static bool is_still_let_in(struct api_call *call)
+static bool is_still_authorized(struct api_call *call)
 {
     int64_t now = loop_wall_ms(engine_loop(call->api->engine));
     if (!call->identity || !identity_has_ended(call->identity, now))
         return true;
-    identity_tell_end(call->identity, "request", now);
+    identity_log_end(call->identity, "request", now);
     end_early(call, explain(&call->why, ERR_UNAUTHORIZED, "%s", identity_ended_reason));
     return false;
 }
@@ -353,7 +353,7 @@ static void on_body(void *owner, struct exchange *x, struct slice piece)
 {
     struct api_call *call = x->call;
     (void)owner;
-    if (!call || !is_still_let_in(call))
+    if (!call || !is_still_authorized(call))
         return; /* refused; the rest of the body is drained */
     enum err refused = takes_json(call->route) ? take_body(call, piece)
                                                : call->route->on_body(call, piece);
@@ -375,7 +375,7 @@ static enum err take_request(struct api_call *call)
     if (takes_json(call->route) && x->body.len >= bom.len &&
         !memcmp(x->body.ptr, bom.ptr, bom.len))
         x->body = slice_from(x->body, bom.len);
-    unread_tell_whole_body(call);
+    unread_report_whole_body(call);
     enum err refused = take_no_bom(call);
     return refused ? refused : call->route->handle(call);
 }
@@ -398,7 +398,7 @@ static void on_request(void *owner, struct exchange *x)
     (void)owner;
     if (call && call->early)
         early_call_complete(call->early);
-    else if (call && is_still_let_in(call))
+    else if (call && is_still_authorized(call))
         handle(call);
 }
 
@@ -406,7 +406,7 @@ void api_enter_early(struct api_call *call, bool complete)
 {
     struct exchange *x = call->x;
     struct buf none = { 0 }; /* stays empty: the route was found */
-    if (!let_in(call, &none))
+    if (!admit(call, &none))
         return;
     if (complete)
         handle(call);

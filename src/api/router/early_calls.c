@@ -61,8 +61,8 @@ static void on_gone(struct api_call *call)
 static void enter_some(struct deferred *entering)
 {
     struct early_calls *calls = container_of(entering, struct early_calls, entering);
-    struct stint stint = loop_stint(calls->loop);
-    while (!list_empty(&calls->held) && stint_goes_on(&stint))
+    struct timeslice timeslice = loop_timeslice(calls->loop);
+    while (!list_empty(&calls->held) && timeslice_left(&timeslice))
         enter(container_of(calls->held.next, struct early_call, link));
     if (!list_empty(&calls->held))
         loop_defer(calls->loop, entering);

@@ -1,8 +1,8 @@
 /* key_changes.c - users show, make, rotate and revoke the secret keys of an environment.
  *
  * The gateway keeps keys sealed, because they sign public tokens. So a key can be shown
- * again, to users who see its project; the audit log has a line for each time. A main key is
- * never without a successor: it is rotated, not revoked. */
+ * again, to users who see its project; the audit log has a line for each time. A main key
+ * is never without a successor: it is rotated, not revoked. */
 #include "api/request/project.h"
 #include "api/request/request_log.h"
 #include "api/router/credential_write.h"
@@ -131,11 +131,11 @@ static enum err decide_create(struct account_write *write, struct accounts *acco
     refused = refused ? refused : check_count(op, draft->now_ms);
     if (refused)
         return refused;
-    bootstrap_draw_key(op->account->type, op->secret);
+    bootstrap_generate_key(op->account->type, op->secret);
     credential_show_id(op->secret, op->id);
     memcpy(op->claim.owner, op->id, sizeof(op->id));
     draft_key(draft, op->account, slice_of(op->label), op->secret,
-              op->lives_ms ? draft->now_ms + op->lives_ms : 0);
+              op->ttl_ms ? draft->now_ms + op->ttl_ms : 0);
     return OK;
 }
 
@@ -150,7 +150,7 @@ enum err key_create(struct api_call *call)
     struct credential_write *op = key_write_create(call, account, NULL);
     refused = credential_read_label(op, body);
     refused =
-        refused ? refused : credential_read_span(call, body, "expiresIn", &op->lives_ms);
+        refused ? refused : credential_read_span(call, body, "expiresIn", &op->ttl_ms);
     json_decref(body);
     if (refused) {
         free(op);
@@ -183,7 +183,7 @@ static enum err decide_rotate(struct account_write *write, struct accounts *acco
     refused = refused ? refused : check_count(op, draft->now_ms);
     if (refused)
         return refused;
-    bootstrap_draw_key(op->account->type, op->secret);
+    bootstrap_generate_key(op->account->type, op->secret);
     credential_show_id(op->secret, op->id);
     if (old->name)
         draft_replace_key(draft, old, op->secret, op->grace_ms);

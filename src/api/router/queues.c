@@ -231,7 +231,7 @@ static void on_written(struct document_write *write, enum err status);
  * queues with settings as they may. */
 static enum err check_configured(const struct queues *queues, struct failure *why)
 {
-    const struct room *own = &queues->configured, *full = room_full(own, 1);
+    const struct quota *own = &queues->configured, *full = quota_full(own, 1);
     if (!full)
         return OK;
     return explain(why, ERR_RULE,
@@ -287,7 +287,7 @@ static void on_written(struct document_write *write, enum err status)
 
 /* Begins a change, which replies later. type: a JSON text; absent for none. */
 static enum err begin_change(struct api_call *call, struct slice type,
-                             const struct queue_change *wish)
+                             const struct queue_change *requested)
 {
     struct buf word = { 0 }, name = { 0 };
     enum err refused = OK;
@@ -298,7 +298,7 @@ static enum err begin_change(struct api_call *call, struct slice type,
             find_queue(call, type.ptr ? buf_slice(&word) : (struct slice){ 0 }, &name);
     if (!refused) {
         struct queue_change *change = mem_new(struct queue_change);
-        *change = *wish;
+        *change = *requested;
         change->call = call;
         change->name = bytes_create(buf_slice(&name));
         change->now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
@@ -320,19 +320,19 @@ static enum err alter_pause(const struct queue_change *change,
 
 static enum err pause_or_resume(struct api_call *call)
 {
-    struct queue_change wish = { .alter = alter_pause };
+    struct queue_change requested = { .alter = alter_pause };
     struct buf action = { 0 };
     struct slice body;
 
     if (api_read_object(call, &body))
         return ERR_INVALID;
     scan_string(scan_member(body, "action"), &action);
-    wish.pause = slice_is(buf_slice(&action), "pause");
-    bool is_known = wish.pause || slice_is(buf_slice(&action), "resume");
+    requested.pause = slice_is(buf_slice(&action), "pause");
+    bool is_known = requested.pause || slice_is(buf_slice(&action), "resume");
     buf_finish(&action);
     if (!is_known)
         return explain(&call->why, ERR_INVALID, "action: must be pause or resume");
-    return begin_change(call, scan_member(body, "type"), &wish);
+    return begin_change(call, scan_member(body, "type"), &requested);
 }
 
 static enum err alter_override(const struct queue_change *change,
@@ -347,7 +347,7 @@ static enum err alter_override(const struct queue_change *change,
 
 static enum err override(struct api_call *call)
 {
-    struct queue_change wish = { .alter = alter_override };
+    struct queue_change requested = { .alter = alter_override };
     struct slice body;
     uint64_t limit = 0;
 
@@ -357,8 +357,8 @@ static enum err override(struct api_call *call)
     if (!text.ptr || text_to_u64(text, &limit) || limit > LIMIT_MAX)
         return explain(&call->why, ERR_INVALID,
                        "concurrencyLimit: must be a whole number from 0 to %d", LIMIT_MAX);
-    wish.limit = (uint32_t)limit;
-    return begin_change(call, scan_member(body, "type"), &wish);
+    requested.limit = (uint32_t)limit;
+    return begin_change(call, scan_member(body, "type"), &requested);
 }
 
 static enum err alter_reset(const struct queue_change *change,
@@ -373,11 +373,11 @@ static enum err alter_reset(const struct queue_change *change,
 
 static enum err reset(struct api_call *call)
 {
-    const struct queue_change wish = { .alter = alter_reset };
+    const struct queue_change requested = { .alter = alter_reset };
     struct slice body;
     if (api_read_object(call, &body))
         return ERR_INVALID;
-    return begin_change(call, scan_member(body, "type"), &wish);
+    return begin_change(call, scan_member(body, "type"), &requested);
 }
 
 #define QUEUE "/api/v1/queues/{param}"

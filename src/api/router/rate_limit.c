@@ -145,7 +145,7 @@ static bool counts(const struct api_call *call)
     return slice_starts(call->x->path, "/api/") && !(route && route->auth & RATE_FREE);
 }
 
-bool rate_limit_let_in(struct rate_limit *limit, struct api_call *call)
+bool rate_limit_allows(struct rate_limit *limit, struct api_call *call)
 {
     struct rate_limit_answer answer;
     if (!limit || !call->identity || !counts(call))

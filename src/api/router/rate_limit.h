@@ -26,4 +26,4 @@ bool rate_limit_take(struct rate_limit *limit, const struct identity *who,
 
 /* The same for a call, with the headers that clients read. Returns false after
  * answering. */
-bool rate_limit_let_in(struct rate_limit *limit, struct api_call *call);
+bool rate_limit_allows(struct rate_limit *limit, struct api_call *call);

@@ -47,7 +47,7 @@ static bool end_sockets(struct revocation *revocation, int64_t now_ms)
         list_append(all, &socket->link);
         if (!has_ended(socket->identity, now_ms) || ws_closing(socket->ws))
             continue;
-        identity_tell_end(socket->identity, "WebSocket", now_ms);
+        identity_log_end(socket->identity, "WebSocket", now_ms);
         ws_close(socket->ws, CLOSE_BAD_TOKEN, identity_ended_reason);
         count++;
     }
@@ -65,7 +65,7 @@ static bool end_held(struct revocation *revocation, int64_t now_ms)
     while (!list_empty(&rest) && count < AT_ONCE) {
         struct api_call *call = container_of(list_take(&rest), struct api_call, held);
         if (has_ended(call->identity, now_ms)) {
-            identity_tell_end(call->identity, "held call", now_ms);
+            identity_log_end(call->identity, "held call", now_ms);
             call->on_drain(call);
             count++;
         } else {

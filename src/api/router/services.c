@@ -19,11 +19,11 @@
 #include "api/request/routes.h"
 #include "api/router/dispatch.h"
 #include "api/router/early_calls.h"
-#include "api/router/leaving.h"
 #include "api/router/openapi.h"
-#include "api/router/patience.h"
 #include "api/router/rate_limit.h"
+#include "api/router/retired.h"
 #include "api/router/revocation.h"
+#include "api/router/store_timeout.h"
 #include "api/schedules/schedules.h"
 #include "api/schedules/timezones.h"
 #include "api/streams/streams.h"
@@ -40,8 +40,8 @@ struct services {
     struct api api; /* first: what the calls reach */
     struct revocation *revocation;
     struct trace_shares *trace_shares;
-    struct patience *patience;
-    struct leaving *leaving;
+    struct store_timeout *store_timeout;
+    struct retired *retired;
     struct deferred draining, doubting;
     struct list doubted;   // api_call::held; held when a doubt began, not checked yet
     size_t traces_written; /* of the drain: its place among the traces */
@@ -74,11 +74,11 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
                                          .bytes = options->trace_bytes };
     api->traces = traces_create(engine, accounts, &limits);
     api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
-    rooms_init(&api->rooms);
+    quotas_init(&api->quotas);
     api->streams =
-        streams_create(engine_loop(engine), &api->rooms, (size_t)options->stream_memory,
+        streams_create(engine_loop(engine), &api->quotas, (size_t)options->stream_memory,
                        (size_t)options->stream_bytes);
-    api->open_batches = open_batches_create(engine_loop(engine), &api->rooms);
+    api->open_batches = open_batches_create(engine_loop(engine), &api->quotas);
     api->bulks = bulks_create(engine);
     api->logins = logins_create();
     api->artifacts =
@@ -105,8 +105,8 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     const struct trace_share_limits shares = { .environment = options->trace_share,
                                                .project = options->project_trace_share };
     services->trace_shares = trace_shares_create(engine, accounts, api->traces, &shares);
-    services->patience = patience_create(api);
-    services->leaving = leaving_create(api);
+    services->store_timeout = store_timeout_create(api);
+    services->retired = retired_create(api);
     api->early_calls = early_calls_create(engine_loop(engine), api_enter_early);
     api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
     api->not_ready = "starting";
@@ -121,8 +121,8 @@ void api_destroy(struct api *api)
     loop_cancel_deferred(&services->draining);
     loop_cancel_deferred(&services->doubting);
     revocation_destroy(services->revocation);
-    patience_destroy(services->patience);
-    leaving_destroy(services->leaving);
+    store_timeout_destroy(services->store_timeout);
+    retired_destroy(services->retired);
     rate_limit_destroy(api->rate_limit);
     early_calls_destroy(api->early_calls);
     routes_destroy(api->routes);
@@ -143,7 +143,7 @@ void api_destroy(struct api *api)
     traces_destroy(api->traces);
     envvars_destroy(api->envvars);
     free(api->sockets);
-    rooms_finish(&api->rooms);
+    quotas_finish(&api->quotas);
     free(services);
 }
 
@@ -152,7 +152,7 @@ void api_add_environment(struct api *api, struct account *account)
     struct environment *env = engine_add_environment(
         api->engine, account->number, account->id, account->type == ENVIRONMENT_DEV);
     engine_count_with(api->engine, env, account_of_keys(account)->number);
-    rooms_put_inside(&api->rooms, env, account, &api->options);
+    quotas_put_inside(&api->quotas, env, account, &api->options);
     engine_join_stored(api->engine, account->number, &account->project->stored);
     engine_join_finished(
         env, &account->project->finished,
@@ -168,7 +168,7 @@ void api_retire_environment(struct api *api, const struct account *account)
     schedules_retire(api->schedules, env);
     deployments_retire(api->deployments, env);
     engine_retire_environment(engine, env);
-    leaving_add(services_of(api)->leaving, account->number);
+    retired_add(services_of(api)->retired, account->number);
 }
 
 /* Answers one held call. Calls leave the list when they are answered, or before. */
@@ -194,18 +194,18 @@ void api_stop(struct api *api)
 }
 
 /* Drains in time slices: thousands of calls may be held, or have a view kept for their next
- * poll (linger.h), and 64 MiB of traces may be unwritten. */
+ * poll (kept_view.h), and 64 MiB of traces may be unwritten. */
 static void drain_some(struct deferred *draining)
 {
     struct services *services = container_of(draining, struct services, draining);
     struct api *api = &services->api;
-    struct stint stint = loop_stint(engine_loop(api->engine));
-    bool all = bulks_stop(api->bulks, &stint);
-    while (all && !list_empty(&api->held) && stint_goes_on_by(&stint, HELD_AT_ONCE))
+    struct timeslice timeslice = loop_timeslice(engine_loop(api->engine));
+    bool all = bulks_stop(api->bulks, &timeslice);
+    while (all && !list_empty(&api->held) && timeslice_left_every(&timeslice, HELD_AT_ONCE))
         answer_held(api);
     if (!all || !list_empty(&api->held) ||
-        traces_write_some(api->traces, &services->traces_written, &stint) ||
-        !long_polls_stop(api->long_polls, &stint))
+        traces_write_some(api->traces, &services->traces_written, &timeslice) ||
+        !long_polls_stop(api->long_polls, &timeslice))
         loop_defer(engine_loop(api->engine), draining);
 }
 
@@ -215,10 +215,11 @@ static void doubt_some(struct deferred *doubting)
 {
     struct services *services = container_of(doubting, struct services, doubting);
     struct api *api = &services->api;
-    struct stint stint = loop_stint(engine_loop(api->engine));
+    struct timeslice timeslice = loop_timeslice(engine_loop(api->engine));
     if (!api_doubt(api))
         list_move_all(&api->held, &services->doubted);
-    while (!list_empty(&services->doubted) && stint_goes_on_by(&stint, HELD_AT_ONCE)) {
+    while (!list_empty(&services->doubted) &&
+           timeslice_left_every(&timeslice, HELD_AT_ONCE)) {
         struct api_call *call =
             container_of(list_take(&services->doubted), struct api_call, held);
         if (call->bears_doubt)
@@ -301,9 +302,9 @@ void api_reload(struct api *api, const struct api_options *options)
          (account = accounts_next(api->accounts, account));) {
         struct environment *env = engine_environment(api->engine, account->number);
         if (env)
-            rooms_put_inside(&api->rooms, env, account, options);
+            quotas_put_inside(&api->quotas, env, account, options);
     }
-    engine_look_for_room(api->engine);
+    engine_check_full_quotas(api->engine);
     if (rate_is_same)
         return;
     rate_limit_destroy(api->rate_limit);

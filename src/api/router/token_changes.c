@@ -35,10 +35,10 @@ static enum err decide_create(struct account_write *write, struct accounts *acco
     refused = refused ? refused : check_count(op, draft->now_ms);
     if (refused)
         return refused;
-    bootstrap_draw_token(op->secret);
+    bootstrap_generate_token(op->secret);
     credential_show_id(op->secret, op->id);
     draft_token(draft, op->call->identity->user->id, slice_of(op->label), op->secret,
-                op->lives_ms ? draft->now_ms + op->lives_ms : 0);
+                op->ttl_ms ? draft->now_ms + op->ttl_ms : 0);
     return OK;
 }
 
@@ -58,7 +58,7 @@ enum err token_create(struct api_call *call)
     struct credential_write *op = credential_write_create(call);
     refused = credential_read_label(op, body);
     refused =
-        refused ? refused : credential_read_span(call, body, "expiresIn", &op->lives_ms);
+        refused ? refused : credential_read_span(call, body, "expiresIn", &op->ttl_ms);
     json_decref(body);
     if (refused)
         free(op);

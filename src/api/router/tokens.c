@@ -64,7 +64,7 @@ static double read_span(struct slice text)
 
 /* Reads when the token ends: a text counts from now, a number is a Unix time in seconds. */
 static enum err read_expiry(struct api_call *call, const json_t *value, int64_t now_ms,
-                            int64_t *lives_ms)
+                            int64_t *ttl_ms)
 {
     double lives = 0;
     if (!value)
@@ -82,7 +82,7 @@ static enum err read_expiry(struct api_call *call, const json_t *value, int64_t 
         return explain(&call->why, ERR_INVALID,
                        "expirationTime must be a span like 1h or 2 days, or a future Unix "
                        "time in seconds");
-    *lives_ms = (int64_t)(lives * 1000);
+    *ttl_ms = (int64_t)(lives * 1000);
     return OK;
 }
 
@@ -109,7 +109,7 @@ static enum err check_scopes(struct api_call *call, const json_t *scopes)
 }
 
 static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms,
-                           int64_t lives_ms)
+                           int64_t ttl_ms)
 {
     int64_t now = now_ms / 1000;
     struct buf text = { 0 }, token = { 0 };
@@ -119,7 +119,7 @@ static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms
     json_object_set_new(claims, "iat", json_integer(now));
     json_object_set_new(claims, "iss", json_string("https://id.trigger.dev"));
     json_object_set_new(claims, "aud", json_string("https://api.trigger.dev"));
-    json_object_set_new(claims, "exp", json_integer((now_ms + lives_ms) / 1000));
+    json_object_set_new(claims, "exp", json_integer((now_ms + ttl_ms) / 1000));
     json_tree_write(claims, &text);
     json_decref(claims);
     jwt_sign(buf_slice(&text), slice_of(call->account->secret_key), &token);
@@ -136,21 +136,22 @@ static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms
 }
 
 /* The requested properties of a token, borrowed from the body; NULL: absent. */
-struct token_wishes {
+struct token_request {
     json_t *scopes, *once, *realtime, *expiry;
     const char *once_name;
 };
 
 /* Refuses a limit of the token that is not understood: without it, the token would allow
  * more than was meant. */
-static enum err check_limits(struct api_call *call, const struct token_wishes *wishes)
+static enum err check_limits(struct api_call *call, const struct token_request *request)
 {
-    const json_t *columns = json_object_get(wishes->realtime, "skipColumns"), *column;
+    const json_t *columns = json_object_get(request->realtime, "skipColumns"), *column;
     size_t i;
-    if (wishes->once && !json_is_boolean(wishes->once))
+    if (request->once && !json_is_boolean(request->once))
         return explain(&call->why, ERR_INVALID,
-                       "Invalid request body: %s must be true or false", wishes->once_name);
-    if (wishes->realtime && !json_is_object(wishes->realtime))
+                       "Invalid request body: %s must be true or false",
+                       request->once_name);
+    if (request->realtime && !json_is_object(request->realtime))
         return explain(&call->why, ERR_INVALID,
                        "Invalid request body: realtime must be an object");
     bool right = !columns || json_is_array(columns);
@@ -195,24 +196,24 @@ static void add_actor(const struct identity *identity, json_t *claims)
                         json_pack("{s:s, s:s}", "sub", identity->user->id, "pat", id));
 }
 
-static enum err sign_wished(struct api_call *call, const struct token_wishes *wishes)
+static enum err sign_requested(struct api_call *call, const struct token_request *request)
 {
-    int64_t now_ms = now_of(call), lives_ms;
-    enum err err = check_limits(call, wishes);
+    int64_t now_ms = now_of(call), ttl_ms;
+    enum err err = check_limits(call, request);
     if (!err)
-        err = read_expiry(call, wishes->expiry, now_ms, &lives_ms);
+        err = read_expiry(call, request->expiry, now_ms, &ttl_ms);
     if (err)
         return err;
     json_t *claims = json_object();
-    if (wishes->scopes)
-        json_object_set(claims, "scopes", wishes->scopes);
-    if (json_is_true(wishes->once))
+    if (request->scopes)
+        json_object_set(claims, "scopes", request->scopes);
+    if (json_is_true(request->once))
         limit_to_one_use(claims, now_ms);
-    if (wishes->realtime)
-        json_object_set(claims, "realtime", wishes->realtime);
+    if (request->realtime)
+        json_object_set(claims, "realtime", request->realtime);
     if (call->identity->user)
         add_actor(call->identity, claims);
-    return sign_token(call, claims, now_ms, lives_ms);
+    return sign_token(call, claims, now_ms, ttl_ms);
 }
 
 static enum err make_public(struct api_call *call)
@@ -221,15 +222,15 @@ static enum err make_public(struct api_call *call)
     enum err err = api_read_json(call, &body);
     if (err)
         return err;
-    const struct token_wishes wishes = { .scopes = json_object_get(body, "scopes"),
-                                         .once = json_object_get(body, "oneTimeUse"),
-                                         .once_name = "oneTimeUse",
-                                         .realtime = json_object_get(body, "realtime"),
-                                         .expiry =
-                                             json_object_get(body, "expirationTime") };
-    err = check_scopes(call, wishes.scopes);
+    const struct token_request request = { .scopes = json_object_get(body, "scopes"),
+                                           .once = json_object_get(body, "oneTimeUse"),
+                                           .once_name = "oneTimeUse",
+                                           .realtime = json_object_get(body, "realtime"),
+                                           .expiry =
+                                               json_object_get(body, "expirationTime") };
+    err = check_scopes(call, request.scopes);
     if (!err)
-        err = sign_wished(call, &wishes);
+        err = sign_requested(call, &request);
     json_decref(body);
     return err;
 }
@@ -244,19 +245,19 @@ static enum err make_token(struct api_call *call)
     if (err)
         return err;
     const json_t *claims = json_object_get(body, "claims");
-    const struct token_wishes wishes = { .scopes = json_object_get(claims, "scopes"),
-                                         .once = json_object_get(claims, "otu"),
-                                         .once_name = "claims.otu",
-                                         .realtime = json_object_get(claims, "realtime"),
-                                         .expiry =
-                                             json_object_get(body, "expirationTime") };
-    bool none = json_is_array(wishes.scopes) && !json_array_size(wishes.scopes);
+    const struct token_request request = { .scopes = json_object_get(claims, "scopes"),
+                                           .once = json_object_get(claims, "otu"),
+                                           .once_name = "claims.otu",
+                                           .realtime = json_object_get(claims, "realtime"),
+                                           .expiry =
+                                               json_object_get(body, "expirationTime") };
+    bool none = json_is_array(request.scopes) && !json_array_size(request.scopes);
     if (claims && !json_is_object(claims))
         err = explain(&call->why, ERR_INVALID, "claims: must be an object");
-    else if (wishes.scopes && !none)
-        err = check_scopes(call, wishes.scopes);
+    else if (request.scopes && !none)
+        err = check_scopes(call, request.scopes);
     if (!err)
-        err = sign_wished(call, &wishes);
+        err = sign_requested(call, &request);
     json_decref(body);
     return err;
 }

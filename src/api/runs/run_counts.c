@@ -60,7 +60,7 @@ enum err run_counts(struct api_call *call)
         free(counting);
         return ERR_FORBIDDEN;
     }
-    run_list_tell_times(call);
+    run_list_report_times(call);
     counting->call = call;
     counting->count =
         (struct store_count){ .read = { READ_COUNT, call->account->number, on_counted },

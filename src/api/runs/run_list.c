@@ -14,7 +14,7 @@
 
 #include "api/request/hidden.h"
 #include "api/request/project.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "api/runs/run_body.h"
 #include "api/runs/run_query.h"
 #include "base/mem.h"
@@ -113,9 +113,9 @@ static void write_rows(struct deferred *deferred)
 {
     struct run_listing *listing = container_of(deferred, struct run_listing, deferred);
     struct loop *loop = engine_loop(api_engine(listing->call->api));
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     while (listing->written < listing->row_count) {
-        if (!stint_goes_on(&stint)) {
+        if (!timeslice_left(&timeslice)) {
             loop_defer(loop, &listing->deferred);
             return;
         }
@@ -189,12 +189,12 @@ static void hold_rows(struct run_listing *listing)
         for (size_t j = 0; j < list->count; j++)
             bytes += run_packet_bytes(&list->runs[j]);
     }
-    rooms_hold(listing->call, bytes);
+    quotas_hold(listing->call, bytes);
 }
 
 static void complete(struct run_listing *listing)
 {
-    enum err full = listing->status ? OK : rooms_check_answer(listing->call);
+    enum err full = listing->status ? OK : quotas_check_answer(listing->call);
     if (full) {
         api_reply_error(listing->call, full);
         run_listing_finish(listing);
@@ -260,7 +260,7 @@ static void read_parts(struct run_listing *listing)
         complete(listing);
 }
 
-void run_list_tell_times(struct api_call *call)
+void run_list_report_times(struct api_call *call)
 {
     static const char *const times[] = { "filter[createdAt][from]",
                                          "filter[createdAt][to]" };
@@ -287,7 +287,7 @@ static struct run_listing *listing_create(struct api_call *call, bool any_time)
         run_listing_finish(listing);
         return NULL;
     }
-    run_list_tell_times(call);
+    run_list_report_times(call);
     return listing;
 }
 

@@ -9,4 +9,4 @@ route_fn run_list, run_list_project, run_list_children;
 void run_list_refuse(struct api_call *call, enum store_status status);
 
 /* Reports from and to as ignored if there is a period, which counts instead. */
-void run_list_tell_times(struct api_call *call);
+void run_list_report_times(struct api_call *call);

@@ -173,7 +173,7 @@ enum err run_metadata_put(struct api_call *call)
     op->call = call;
     op->fields = fields;
     refused = read_request(op, body);
-    unread_tell_body(call, body);
+    unread_report_body(call, body);
     if (!refused)
         refused = engine_check_quota(call->env, body.len, &call->why);
     if (refused) {

@@ -222,8 +222,8 @@ static void keep_the_rest(struct replay *replay, const struct trigger_place *pla
     run->is_replay = true;
 }
 
-static enum err read_wishes(struct replay *replay, const struct trigger_place *place,
-                            const struct run *old, struct failure *why)
+static enum err read_options(struct replay *replay, const struct trigger_place *place,
+                             const struct run *old, struct failure *why)
 {
     struct trigger_source source = {
         .task = bytes_slice(old->task),
@@ -248,7 +248,7 @@ enum err run_replay_plain(const struct run *old, const struct trigger_place *pla
 {
     struct replay replay = { 0 };
     envelope_clear(&replay.body);
-    enum err refused = read_wishes(&replay, place, old, why);
+    enum err refused = read_options(&replay, place, old, why);
     envelope_finish(&replay.body);
     *item = replay.item;
     return refused;
@@ -288,7 +288,7 @@ static void on_read(struct run_read *read, enum err status)
     struct api_call *call = replay->call;
     const struct trigger_place place = trigger_call_place(call);
     struct failure why = { 0 };
-    if (!status && !(status = read_wishes(replay, &place, read->run, &why))) {
+    if (!status && !(status = read_options(replay, &place, read->run, &why))) {
         replay->trigger.items = &replay->item;
         replay->trigger.count = 1;
         replay->trigger.done = on_triggered;

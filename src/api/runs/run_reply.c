@@ -9,7 +9,7 @@
 
 #include "api/packets/packet_name.h"
 #include "api/request/hidden.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "api/runs/run_body.h"
 #include "api/schedules/schedule_body.h"
 #include "base/json/members.h"
@@ -69,7 +69,7 @@ static void give_up(struct run_reply *reply, enum err status)
 static void send(struct run_reply *reply)
 {
     struct api_call *call = reply->call;
-    enum err full = rooms_let_go(call);
+    enum err full = quotas_release_response(call);
     if (full) {
         give_up(reply, full);
         return;
@@ -135,7 +135,7 @@ static void on_parent(struct run_read *read, enum err status)
 {
     struct run_reply *reply = container_of(read, struct run_reply, read);
     if (!status)
-        status = rooms_hold_run(reply->call, read);
+        status = quotas_hold_run(reply->call, read);
     if (status && status != ERR_NOT_FOUND) {
         give_up(reply, status);
         return;
@@ -162,7 +162,7 @@ static void on_root(struct run_read *read, enum err status)
 {
     struct run_reply *reply = container_of(read, struct run_reply, read);
     if (!status)
-        status = rooms_hold_run(reply->call, read);
+        status = quotas_hold_run(reply->call, read);
     if (status && status != ERR_NOT_FOUND) {
         give_up(reply, status);
         return;
@@ -205,7 +205,7 @@ static void note_waiting(struct run_reply *reply)
     struct waiting waiting;
     if (!run || hidden_fields(call->identity))
         return;
-    waiting_look(run, engine_full_room(run->env), &waiting);
+    waiting_look(run, engine_full_quota(run->env), &waiting);
     if (waiting.reason != WAITING_FOR_NOTHING)
         add_waiting(&reply->waiting, run, &waiting);
 }

@@ -7,7 +7,7 @@
  * one. */
 #include "api/runs/run_result.h"
 
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "api/runs/run_await.h"
 #include "api/runs/run_body.h"
 #include "api/runs/run_reply.h"
@@ -40,7 +40,7 @@ static void on_read(struct run_await *await, enum err status)
     if (!status && !run_is_final(run))
         status = ERR_NOT_FOUND;
     if (!status)
-        status = rooms_let_go(result->call);
+        status = quotas_release_response(result->call);
     if (status == ERR_NOT_FOUND)
         explain(&result->call->why, status, "Run either doesn't exist or is not finished");
     if (status) {

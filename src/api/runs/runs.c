@@ -3,7 +3,7 @@
  * A run is looked up in the caller's environment before its scopes are checked, because
  * the scopes depend on its task and tags. Runs of other environments are not found. */
 #include "api/request/body_fields.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "api/request/route.h"
 #include "api/runs/run_await.h"
 #include "api/runs/run_changes.h"
@@ -35,7 +35,7 @@ static void on_retrieved(struct run_await *await, enum err status)
 {
     struct api_call *call = await->call;
     if (!status)
-        status = rooms_hold_run(call, &await->read);
+        status = quotas_hold_run(call, &await->read);
     if (status)
         held_call_refuse(&await->held, status);
     else

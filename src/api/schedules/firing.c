@@ -87,12 +87,12 @@ static struct bytes *make_payload(const struct schedule *schedule, int64_t nomin
 
 /* ---- the log ---- */
 
-static void tell_failure(const struct schedule *schedule, const char *reason)
+static void log_failure(const struct schedule *schedule, const char *reason)
 {
     struct schedules *all = schedule->all;
     struct env_schedules *place = schedules_in(all, schedule->env);
     if (place->quiet.place) {
-        place->untold++;
+        place->suppressed++;
         return;
     }
     log_warn("schedule did not fire", "environment", schedule->env->id, "schedule",
@@ -100,17 +100,17 @@ static void tell_failure(const struct schedule *schedule, const char *reason)
     loop_set_timer(engine_loop(all->engine), &place->quiet, all->quiet_kind, MINUTE_MS);
 }
 
-void schedules_tell_untold(struct env_schedules *place)
+void schedules_log_suppressed(struct env_schedules *place)
 {
-    if (place->untold)
+    if (place->suppressed)
         log_warn("schedules did not fire like the one before", "environment",
-                 place->env->id, "count", log_number(place->untold), NULL);
-    place->untold = 0;
+                 place->env->id, "count", log_number(place->suppressed), NULL);
+    place->suppressed = 0;
 }
 
 /* ---- the run ---- */
 
-static void tell_fired(const struct firing *firing)
+static void log_fired(const struct firing *firing)
 {
     const struct schedule *schedule = firing->schedule;
     if (firing->nominal != firing->first)
@@ -131,9 +131,9 @@ static void on_fired(struct trigger_op *op, enum err status)
         schedule->facts.fired_at = firing->nominal;
         schedule->version++;
         metric_add(M_SCHEDULED_RUNS, 1);
-        tell_fired(firing);
+        log_fired(firing);
     } else if (!schedule->failing) {
-        tell_failure(schedule, op->why.code ? op->why.text : errors[status].text);
+        log_failure(schedule, op->why.code ? op->why.text : errors[status].text);
     }
     schedule->failing = status != OK;
     trigger_op_finish(op);

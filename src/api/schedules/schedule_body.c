@@ -43,7 +43,7 @@ static enum err read_member(struct api_call *call, struct slice body,
 }
 
 enum err schedule_body_read(struct api_call *call, bool with_key,
-                            struct schedule_facts *wish)
+                            struct schedule_facts *requested)
 {
     struct schedule_facts read = { 0 };
     const struct {
@@ -76,7 +76,7 @@ enum err schedule_body_read(struct api_call *call, bool with_key,
         read.timezone = bytes_create_shared(SLICE("UTC"));
     if (read.key && !read.key->len)
         bytes_clear(&read.key);
-    *wish = read;
+    *requested = read;
     return OK;
 }
 
@@ -130,21 +130,21 @@ static const struct worker_task *find_task(struct api_call *call, struct slice n
     return task;
 }
 
-enum err schedule_body_check(struct api_call *call, const struct schedule_facts *wish,
+enum err schedule_body_check(struct api_call *call, const struct schedule_facts *requested,
                              struct failure *why)
 {
     struct cron cron;
     const struct zone *zone;
-    struct slice name = bytes_slice(wish->task);
-    if (cron_read_new(bytes_slice(wish->cron), &cron, why))
+    struct slice name = bytes_slice(requested->task);
+    if (cron_read_new(bytes_slice(requested->cron), &cron, why))
         return why->code = ERR_RULE;
-    if (schedule_body_find_zone(call, bytes_slice(wish->timezone), &zone, why))
+    if (schedule_body_find_zone(call, bytes_slice(requested->timezone), &zone, why))
         return ERR_RULE;
-    if (!schedule_window_is_valid(bytes_slice(wish->window)))
+    if (!schedule_window_is_valid(bytes_slice(requested->window)))
         return explain(why, ERR_RULE,
                        "Invalid window: '%.*s' is neither a time of at most 24 hours like "
                        "30m or 2h nor a share of at most 100%% like 50%%",
-                       SLICE_ARG(text_clip(bytes_slice(wish->window))));
+                       SLICE_ARG(text_clip(bytes_slice(requested->window))));
     const struct worker_task *task = find_task(call, name);
     if (!task)
         return explain(why, ERR_RULE, "Task with identifier %.*s not found in project.",

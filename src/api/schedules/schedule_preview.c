@@ -31,8 +31,8 @@ static void find_times(struct deferred *deferred)
 {
     struct schedule_preview *op = container_of(deferred, struct schedule_preview, deferred);
     struct loop *loop = engine_loop(api_engine(op->call->api));
-    struct stint stint = loop_stint(loop);
-    while (op->left && stint_goes_on(&stint)) {
+    struct timeslice timeslice = loop_timeslice(loop);
+    while (op->left && timeslice_left(&timeslice)) {
         int64_t next = cron_next(&op->cron, op->zone, op->after_ms);
         op->left = next ? op->left - 1 : 0;
         if (!next)

@@ -1,6 +1,6 @@
 /* schedule_routes.c - the routes of schedules, and the list of time zones.
  *
- *   body ─► wish ─► command: find, check, decide ─► commit ─► the schedule as it is now
+ *   body ─► request ─► command: find, check, decide ─► commit ─► the schedule as it is now
  *
  * A schedule is looked up in the caller's environment, by its id or its deduplication
  * key. */
@@ -20,7 +20,7 @@ static const char no_schedule[] = "Schedule not found";
 struct schedule_call {
     struct api_call *call;
     struct schedule_command command;
-    struct schedule_facts wish;
+    struct schedule_facts requested;
     bool active;                   /* what activate or deactivate sets */
     enum schedule_next_shown next; /* in the reply */
 };
@@ -53,10 +53,10 @@ static struct schedule *find_named(struct schedule_command *command)
     return find_in(call, call->params[0]);
 }
 
-/* Finds a schedule by the key of the wish. A key is unique within its environment. */
+/* Finds a schedule by the key of the request. A key is unique within its environment. */
 static struct schedule *find_by_key(struct schedule_command *command)
 {
-    struct slice key = bytes_slice(call_of(command)->wish.key);
+    struct slice key = bytes_slice(call_of(command)->requested.key);
     return key.ptr ? schedules_by_key(command->all, command->env, key) : NULL;
 }
 
@@ -69,14 +69,14 @@ static enum decision schedule_call_refuse(struct schedule_command *command, enum
     return DECISION_REFUSE;
 }
 
-/* Applies the wish. If cron and time zone stay the same, a time that was due before
+/* Applies the request. If cron and time zone stay the same, a time that was due before
  * stays due. */
-static void apply_wish(struct schedule_command *command, struct schedule_facts *next)
+static void apply_request(struct schedule_command *command, struct schedule_facts *next)
 {
-    const struct schedule_facts *wish = &call_of(command)->wish;
-    schedule_facts_set_times(next, wish->cron, wish->timezone, now_of(command));
-    bytes_set(&next->window, wish->window);
-    bytes_set(&next->external_id, wish->external_id);
+    const struct schedule_facts *requested = &call_of(command)->requested;
+    schedule_facts_set_times(next, requested->cron, requested->timezone, now_of(command));
+    bytes_set(&next->window, requested->window);
+    bytes_set(&next->external_id, requested->external_id);
 }
 
 /* A project has this many times the limit of an environment. The number of its preview
@@ -113,13 +113,13 @@ static enum decision decide_create(struct schedule_command *command,
                                    const struct schedule *now, struct schedule_facts *next)
 {
     struct schedule_call *op = call_of(command);
-    if (schedule_body_check(op->call, &op->wish, &command->why) ||
+    if (schedule_body_check(op->call, &op->requested, &command->why) ||
         (!now && check_count(command)))
         return DECISION_REFUSE;
-    apply_wish(command, next);
+    apply_request(command, next);
     if (!now) {
-        bytes_set(&next->task, op->wish.task);
-        bytes_set(&next->key, op->wish.key);
+        bytes_set(&next->task, op->requested.task);
+        bytes_set(&next->key, op->requested.key);
         next->is_active = true;
         next->created_at = now_of(command);
     }
@@ -135,9 +135,9 @@ static enum decision decide_update(struct schedule_command *command,
     if (now->facts.is_declarative)
         return schedule_call_refuse(command, ERR_RULE,
                                     "Cannot update a declarative schedule");
-    if (schedule_body_check(op->call, &op->wish, &command->why))
+    if (schedule_body_check(op->call, &op->requested, &command->why))
         return DECISION_REFUSE;
-    apply_wish(command, next);
+    apply_request(command, next);
     return DECISION_COMMIT;
 }
 
@@ -187,7 +187,7 @@ static void on_done(struct schedule_command *command, enum err status)
         api_reply_json(call, 200, buf_slice(&body));
     }
     buf_finish(&body);
-    schedule_facts_finish(&op->wish);
+    schedule_facts_finish(&op->requested);
     free(op);
 }
 
@@ -209,29 +209,29 @@ static struct schedule_call *op_create(struct api_call *call, enum schedule_next
 }
 
 /* Begins a command with a body. If the body is invalid, the call has been answered. */
-static enum err begin_with_wish(struct api_call *call, bool with_key,
-                                schedule_find_fn *find, schedule_decide_fn *decide)
+static enum err begin_with_request(struct api_call *call, bool with_key,
+                                   schedule_find_fn *find, schedule_decide_fn *decide)
 {
-    struct schedule_facts wish;
+    struct schedule_facts requested;
     enum err over = engine_check_quota(call->env, call->x->body.len, &call->why);
     if (over)
         return over;
-    if (schedule_body_read(call, with_key, &wish))
+    if (schedule_body_read(call, with_key, &requested))
         return OK;
     struct schedule_call *op = op_create(call, NEXT_ALWAYS);
-    op->wish = wish;
+    op->requested = requested;
     schedule_call_begin(op, find, decide);
     return OK;
 }
 
 static enum err create(struct api_call *call)
 {
-    return begin_with_wish(call, true, find_by_key, decide_create);
+    return begin_with_request(call, true, find_by_key, decide_create);
 }
 
 static enum err update(struct api_call *call)
 {
-    return begin_with_wish(call, false, find_named, decide_update);
+    return begin_with_request(call, false, find_named, decide_update);
 }
 
 static enum err switch_to(struct api_call *call, bool active)
@@ -315,8 +315,8 @@ static void write_some(struct deferred *deferred)
 {
     struct schedule_page *page = container_of(deferred, struct schedule_page, deferred);
     struct loop *loop = engine_loop(api_engine(page->call->api));
-    struct stint stint = loop_stint(loop);
-    while (page->at < page->count && stint_goes_on(&stint))
+    struct timeslice timeslice = loop_timeslice(loop);
+    while (page->at < page->count && timeslice_left(&timeslice))
         write_one(page);
     if (page->at < page->count) {
         loop_defer(loop, deferred);

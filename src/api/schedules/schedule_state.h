@@ -11,8 +11,8 @@ struct env_schedules {
     size_t count;
     bool retired; /* nothing fires any more */
     const struct environment *env;
-    struct timer quiet; /* armed for a minute after a failure to fire was logged */
-    unsigned untold;    /* failures to fire since then, only counted */
+    struct timer quiet;  /* armed for a minute after a failure to fire was logged */
+    unsigned suppressed; /* failures to fire since then, only counted */
 };
 
 struct schedules {
@@ -56,7 +56,7 @@ void schedule_fire(struct timer *due);
 
 /* firing.c: logs how many failures were only counted, at the end of the minute or when
  * the environment is removed. */
-void schedules_tell_untold(struct env_schedules *place);
+void schedules_log_suppressed(struct env_schedules *place);
 
 /* schedule_document.c. The document body; write returns the caller's reference. */
 struct bytes *schedule_facts_write(const struct schedule_facts *facts);

@@ -46,7 +46,7 @@ static void on_tick(struct timer *timer);
 
 static void on_quiet_over(struct timer *timer)
 {
-    schedules_tell_untold(container_of(timer, struct env_schedules, quiet));
+    schedules_log_suppressed(container_of(timer, struct env_schedules, quiet));
 }
 
 struct schedules *schedules_create(struct engine *engine)
@@ -64,16 +64,16 @@ struct schedules *schedules_create(struct engine *engine)
 }
 
 /* Frees the schedules of an environment. Returns false if the time slice ends first;
- * stint NULL: no time limit. */
+ * timeslice NULL: no time limit. */
 static bool free_place(struct schedules *all, struct env_schedules *place,
-                       struct stint *stint)
+                       struct timeslice *timeslice)
 {
     while (!list_empty(&place->all)) {
-        if (stint && !stint_goes_on_by(stint, FORGOTTEN_AT_ONCE))
+        if (timeslice && !timeslice_left_every(timeslice, FORGOTTEN_AT_ONCE))
             return false;
         schedule_remove(all, container_of(place->all.next, struct schedule, link));
     }
-    schedules_tell_untold(place);
+    schedules_log_suppressed(place);
     timers_clear(loop_timers(engine_loop(all->engine)), &place->quiet);
     free(place);
     return true;
@@ -111,11 +111,11 @@ struct env_schedules *schedules_in(struct schedules *all, const struct environme
 
 static void put_in_order(struct env_schedules *place, struct schedule *schedule)
 {
-    struct list *behind = place->all.prev;
-    while (behind != &place->all &&
-           strcmp(container_of(behind, struct schedule, link)->id, schedule->id) > 0)
-        behind = behind->prev;
-    list_append(behind->next, &schedule->link);
+    struct list *before = place->all.prev;
+    while (before != &place->all &&
+           strcmp(container_of(before, struct schedule, link)->id, schedule->id) > 0)
+        before = before->prev;
+    list_append(before->next, &schedule->link);
     place->count++;
 }
 
@@ -300,9 +300,9 @@ static void on_tick(struct timer *timer)
 {
     struct schedules *all = container_of(timer, struct schedules, tick);
     struct loop *loop = engine_loop(all->engine);
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     bool more = !engine_draining(all->engine);
-    while (more && stint.units < FIRE_A_TURN && stint_goes_on(&stint))
+    while (more && timeslice.units < FIRE_A_TURN && timeslice_left(&timeslice))
         more = timers_run(&all->due, loop_wall_ms(loop), 1);
     schedules_arm(all);
 }
@@ -364,12 +364,12 @@ bool schedules_are_busy(struct schedules *all, const struct environment *env)
 }
 
 bool schedules_forget(struct schedules *all, const struct environment *env,
-                      struct stint *stint)
+                      struct timeslice *timeslice)
 {
     struct env_schedules *place = slots_get(&all->environments, env->number);
     if (!place)
         return true;
-    if (!free_place(all, place, stint))
+    if (!free_place(all, place, timeslice))
         return false;
     *slots_at(&all->environments, env->number) = NULL;
     return true;

@@ -106,7 +106,7 @@ bool schedules_are_busy(struct schedules *all, const struct environment *env);
 /* Removes the environment's schedules from memory; none may be busy. Returns false if
  * the time slice ends first: call it again. */
 bool schedules_forget(struct schedules *all, const struct environment *env,
-                      struct stint *stint);
+                      struct timeslice *timeslice);
 
 /* ---- changing ---- */
 

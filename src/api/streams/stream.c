@@ -215,8 +215,8 @@ void stream_append(struct stream_set *set, struct stream *stream, struct bytes *
         count_bytes(set, stream, (int64_t)cost_of(stream));
         metric_add(M_STREAMS, 1);
     }
-    if (!stream->born_ms)
-        stream->born_ms = at_ms;
+    if (!stream->created_ms)
+        stream->created_ms = at_ms;
     stream->ring[stream->next++ % stream->capacity] = (struct stream_chunk){ frame, at_ms };
     stream->last_ms = at_ms;
     count_bytes(set, stream, frame->len + CHUNK_COST);
@@ -235,7 +235,7 @@ void stream_append(struct stream_set *set, struct stream *stream, struct bytes *
 
 uint64_t stream_after(const struct stream *stream, int64_t at_ms, uint64_t index)
 {
-    bool ours = index < stream->next && (at_ms < 0 || at_ms >= stream->born_ms);
+    bool ours = index < stream->next && (at_ms < 0 || at_ms >= stream->created_ms);
     return ours ? index + 1 : stream->begun;
 }
 

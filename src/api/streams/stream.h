@@ -16,7 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/list.h"
-#include "base/room.h"
+#include "base/quota.h"
 #include "base/table.h"
 
 enum {
@@ -53,7 +53,7 @@ struct stream {
     uint32_t capacity;
     uint64_t first, next; /* chunks kept: first to next - 1 */
     uint64_t begun;       /* index of the stream's first chunk */
-    int64_t born_ms;      /* Unix ms: time of the first chunk */
+    int64_t created_ms;   /* Unix ms: time of the first chunk */
     int64_t last_ms;      /* Unix ms: time of the newest chunk */
     size_t bytes;
     struct stream_clients clients; /* by X-Client-Id */
@@ -73,7 +73,7 @@ struct stream_set {
     /* Unix ms: if a run was created later than this, its streams that are not here
      * never had a chunk */
     int64_t whole_since;
-    struct room *room; /* memory budget of its environment; used by the caller */
+    struct quota *quota; /* memory budget of its environment; used by the caller */
 };
 
 void stream_set_init(struct stream_set *set, size_t budget, size_t stream_bytes,

@@ -146,10 +146,10 @@ static void make_ready(struct stream_reader *reader)
 /* Writes until the reader has everything, the socket is full or the time slice ends. */
 static void visit(struct stream_reader *reader)
 {
-    struct stint stint = loop_stint(reader->streams->loop);
+    struct timeslice timeslice = loop_timeslice(reader->streams->loop);
     list_remove(&reader->link);
     while (has_more(reader) && !http_stream_unsent(reader->call->x)) {
-        if (!stint_goes_on(&stint)) {
+        if (!timeslice_left(&timeslice)) {
             make_ready(reader);
             return;
         }
@@ -170,11 +170,11 @@ static void visit(struct stream_reader *reader)
 bool stream_readers_flush(struct flusher *flusher)
 {
     struct streams *streams = container_of(flusher, struct streams, flusher);
-    struct stint stint = loop_stint(streams->loop);
+    struct timeslice timeslice = loop_timeslice(streams->loop);
     struct list due;
     list_init(&due);
     list_move_all(&due, &streams->ready);
-    while (!list_empty(&due) && stint_goes_on(&stint))
+    while (!list_empty(&due) && timeslice_left(&timeslice))
         visit(container_of(due.next, struct stream_reader, link));
     list_move_all(&due, &streams->ready);
     list_move_all(&streams->ready, &due);
@@ -208,8 +208,8 @@ void stream_reader_on_time(struct timer *timer)
     bool idle = !http_stream_unsent(reader->call->x);
 
     if (reader->expires_at && now >= reader->expires_at) {
-        identity_tell_end(reader->call->identity, "reader of a stream",
-                          loop_wall_ms(reader->streams->loop));
+        identity_log_end(reader->call->identity, "reader of a stream",
+                         loop_wall_ms(reader->streams->loop));
         reader_destroy(reader, true);
     } else if (idle && (now - reader->came_ms >= reader->timeout_ms || is_over(reader))) {
         reader_destroy(reader, false);

@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "base/json/scan.h"
 #include "base/mem.h"
 
@@ -32,7 +32,7 @@ struct stream_set *streams_of(struct streams *streams, struct environment *env)
         *set = mem_new(struct stream_set);
         stream_set_init(*set, streams->budget, streams->stream_bytes,
                         loop_wall_ms(streams->loop));
-        ((struct stream_set *)*set)->room = &rooms_of(streams->rooms, env)->streams;
+        ((struct stream_set *)*set)->quota = &quotas_of(streams->quotas, env)->streams;
     }
     return *set;
 }
@@ -42,9 +42,9 @@ struct stream_set *streams_of(struct streams *streams, struct environment *env)
 static void count_bytes(const struct stream_set *set, size_t had)
 {
     if (set->bytes > had)
-        room_take(set->room, set->bytes - had);
+        quota_take(set->quota, set->bytes - had);
     else
-        room_give(set->room, had - set->bytes);
+        quota_release(set->quota, had - set->bytes);
 }
 
 /* Discards the oldest chunk of the set. */
@@ -57,13 +57,13 @@ static void drop_of(struct stream_set *set)
 
 /* A set may have a million chunks, each with memory of its own. */
 bool streams_forget(struct streams *streams, const struct environment *env,
-                    struct stint *stint)
+                    struct timeslice *timeslice)
 {
     struct stream_set *set = slots_get(&streams->sets, env->number);
     if (!set)
         return true;
     while (set->bytes) {
-        if (!stint_goes_on_by(stint, FORGOTTEN_AT_ONCE))
+        if (!timeslice_left_every(timeslice, FORGOTTEN_AT_ONCE))
             return false;
         drop_of(set);
     }
@@ -187,44 +187,44 @@ bool streams_find_input(struct streams *streams, struct environment *env, struct
         stream_find(streams_of(streams, env), STREAM_INPUT, run, key);
     if (!stream)
         return false;
-    uint64_t place = known_ms < stream->born_ms ? 0 : (uint64_t)from;
+    uint64_t place = known_ms < stream->created_ms ? 0 : (uint64_t)from;
     struct bytes *frame = stream_read(stream, &place);
     return frame && decode_input(bytes_slice(frame), data);
 }
 
-/* Returns the set that has to make room when the room of a project or the gateway is
+/* Returns the set that has to give when the quota of a project or the gateway is
  * full. */
 static struct stream_set *find_largest(const struct streams *streams,
-                                       const struct room *full)
+                                       const struct quota *full)
 {
     struct stream_set *largest = NULL;
     uint32_t at = 0;
     for (struct stream_set *set; (set = slots_next(&streams->sets, &at));)
-        if (room_is_inside(set->room, full) &&
-            (!largest || room_gives_before(set->room, largest->room, full)))
+        if (quota_is_inside(set->quota, full) &&
+            (!largest || quota_gives_before(set->quota, largest->quota, full)))
             largest = set;
     return largest;
 }
 
-/* Discards chunks of the largest set until the room is within its limit. The largest set is
- * searched once for several chunks: one long chunk may displace thousands of short ones,
+/* Discards chunks of the largest set until the quota is within its limit. The largest set
+ * is searched once for several chunks: one long chunk may displace thousands of short ones,
  * and there may be thousands of environments. */
-static void make_room(struct streams *streams, const struct room *room)
+static void trim(struct streams *streams, const struct quota *quota)
 {
-    while (room->used > room->limit) {
-        struct stream_set *largest = find_largest(streams, room);
-        for (int i = 0; i < DROPPED_AT_ONCE && room->used > room->limit; i++)
+    while (quota->used > quota->limit) {
+        struct stream_set *largest = find_largest(streams, quota);
+        for (int i = 0; i < DROPPED_AT_ONCE && quota->used > quota->limit; i++)
             drop_of(largest);
     }
 }
 
-/* Makes room in the project, then in the gateway. The branches of a project together have
+/* Trims the project, then the gateway. The branches of a project together have
  * no limit below the project's. */
-static void make_room_around(struct streams *streams, const struct stream_set *set)
+static void trim_around(struct streams *streams, const struct stream_set *set)
 {
-    const struct room *all = &streams->rooms->streams;
-    make_room(streams, room_below(set->room, all));
-    make_room(streams, all);
+    const struct quota *all = &streams->quotas->streams;
+    trim(streams, quota_below(set->quota, all));
+    trim(streams, all);
 }
 
 void streams_append(struct streams *streams, struct stream_set *set, struct stream *stream,
@@ -240,7 +240,7 @@ void streams_append(struct streams *streams, struct stream_set *set, struct stre
         encode_input(&scratch, at_ms, stream->next, data);
     stream_append(set, stream, buf_to_bytes(&scratch), at_ms);
     count_bytes(set, had);
-    make_room_around(streams, set);
+    trim_around(streams, set);
     if (scratch.capacity > 64 << 10)
         buf_finish(&scratch);
     if (list_empty(&stream->waiting))

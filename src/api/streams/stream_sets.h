@@ -9,11 +9,11 @@
 
 struct streams {
     struct loop *loop;
-    struct rooms *rooms; /* borrowed */
-    size_t budget;       /* bytes per environment; more have limits in rooms */
-    size_t stream_bytes; /* bytes per stream */
-    struct slots sets;   /* struct stream_set, by number of the environment */
-    struct list ready;   // stream_reader::link
+    struct quotas *quotas; /* borrowed */
+    size_t budget;         /* bytes per environment; more have limits in quotas */
+    size_t stream_bytes;   /* bytes per stream */
+    struct slots sets;     /* struct stream_set, by number of the environment */
+    struct list ready;     // stream_reader::link
     struct flusher flusher;
     uint32_t kind; /* of the readers' timers */
 };

@@ -15,7 +15,7 @@
 #include <assert.h>
 
 #include "api/request/connection_limit.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "base/json/scan.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -167,8 +167,8 @@ static bool take_line(struct stream_writer *writer, struct slice line)
 static bool take_lines(struct stream_writer *writer)
 {
     struct buf *unread = &writer->unread;
-    struct stint stint = loop_stint(writer->streams->loop);
-    while (writer->looked_at < unread->len && stint_goes_on(&stint)) {
+    struct timeslice timeslice = loop_timeslice(writer->streams->loop);
+    while (writer->looked_at < unread->len && timeslice_left(&timeslice)) {
         const char *from = unread->ptr + writer->used;
         const char *end =
             memchr(unread->ptr + writer->looked_at, '\n', unread->len - writer->looked_at);
@@ -204,7 +204,7 @@ static void shrink(struct buf *unread)
  * and returns false. */
 static bool hold_unread(struct stream_writer *writer)
 {
-    enum err full = rooms_hold_piece(writer->call, writer->unread.capacity);
+    enum err full = quotas_hold_piece(writer->call, writer->unread.capacity);
     if (full)
         stream_writer_refuse(writer, full);
     return !full;

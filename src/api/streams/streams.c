@@ -5,12 +5,12 @@
 #include "api/streams/stream_sets.h"
 #include "base/mem.h"
 
-struct streams *streams_create(struct loop *loop, struct rooms *rooms, size_t budget,
+struct streams *streams_create(struct loop *loop, struct quotas *quotas, size_t budget,
                                size_t stream_bytes)
 {
     struct streams *streams = mem_new(struct streams);
     streams->loop = loop;
-    streams->rooms = rooms;
+    streams->quotas = quotas;
     streams->budget = budget;
     streams->stream_bytes = stream_bytes;
     list_init(&streams->ready);

@@ -15,14 +15,14 @@
 
 struct environment;
 struct loop;
-struct rooms;
-struct stint;
+struct quotas;
+struct timeslice;
 struct streams;
 
-/* rooms: memory budgets by environment, in which the contents count. budget: bytes per
+/* quotas: memory budgets by environment, in which the contents count. budget: bytes per
  * environment; twice that per project, four times that in total. stream_bytes: bytes per
  * stream. */
-struct streams *streams_create(struct loop *loop, struct rooms *rooms, size_t budget,
+struct streams *streams_create(struct loop *loop, struct quotas *quotas, size_t budget,
                                size_t stream_bytes);
 
 /* No reader or writer may be left. Ignores NULL. */
@@ -31,7 +31,7 @@ void streams_destroy(struct streams *streams);
 /* Frees the streams of an environment, which has no readers or writers. Returns false if
  * the time slice ends first: call it again. */
 bool streams_forget(struct streams *streams, const struct environment *env,
-                    struct stint *stint);
+                    struct timeslice *timeslice);
 
 /* Finds the first record of an input from index `from` on. If the stream began after
  * known_ms, the time at which the caller learned `from`, its indexes are new: its first

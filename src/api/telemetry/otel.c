@@ -108,10 +108,10 @@ static void go_on(struct deferred *deferred)
 {
     struct telemetry *op = container_of(deferred, struct telemetry, deferred);
     struct loop *loop = engine_loop(api_engine(op->call->api));
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     struct slice record;
     bool more = true;
-    while (more && stint_goes_on(&stint))
+    while (more && timeslice_left(&timeslice))
         if ((more = !op->call->x->gone && otlp_next(&op->otlp, &record)) && record.ptr)
             take_record(op, record);
     if (more) {

@@ -4,7 +4,7 @@
  *
  * All events of the run are in memory until trace_look_end: up to the bytes of
  * trace_limits. The caller accounts for them in the memory budget of its call
- * (api/request/rooms.h). */
+ * (api/request/quotas.h). */
 #pragma once
 
 #include "api/telemetry/traces.h"

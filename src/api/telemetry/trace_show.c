@@ -8,7 +8,7 @@
  * has begun but not ended is partial until the run ends. */
 #include "api/request/hidden.h"
 #include "api/request/paging.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "api/request/route.h"
 #include "api/telemetry/trace_look.h"
 #include "api/telemetry/trace_node.h"
@@ -344,14 +344,14 @@ static void end_page(struct showing *op)
 static enum err read_page(struct showing *op)
 {
     struct api_call *call = op->call;
-    struct slice behind = api_query(call, "page[after]");
+    struct slice after_text = api_query(call, "page[after]");
     uint64_t size = PAGE_MAX, after = 0;
 
-    if (!api_query(call, "page[size]").ptr && !behind.ptr)
+    if (!api_query(call, "page[size]").ptr && !after_text.ptr)
         return OK;
     if (paging_read_size(call, PAGE_MAX, &size))
         return ERR_INVALID;
-    if (behind.ptr && (text_to_u64(behind, &after) || after > (uint64_t)op->count))
+    if (after_text.ptr && (text_to_u64(after_text, &after) || after > (uint64_t)op->count))
         return explain(&call->why, ERR_INVALID,
                        "page[after]: must be the pagination.next of an earlier page");
     op->what = WHAT_PAGE;
@@ -434,7 +434,7 @@ static void finish_part(struct showing *op)
 {
     op->parts = mem_resize(op->parts, (op->part_count + 1) * sizeof(op->parts[0]));
     op->parts[op->part_count++] = buf_to_bytes(&op->out);
-    rooms_hold(op->call, op->out.len);
+    quotas_hold(op->call, op->out.len);
     buf_clear(&op->out);
 }
 
@@ -442,7 +442,7 @@ static void reply(struct showing *op, enum err status)
 {
     if (!status) {
         finish_part(op);
-        status = rooms_let_go(op->call);
+        status = quotas_release_response(op->call);
     }
     if (status)
         api_reply_error(op->call, status);
@@ -490,10 +490,10 @@ static void write_some(struct deferred *deferred)
 {
     struct showing *op = container_of(deferred, struct showing, deferred);
     struct loop *loop = engine_loop(api_engine(op->call->api));
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     enum err status = OK;
     bool more = true;
-    while (more && !op->call->x->gone && stint_goes_on_by(&stint, NODES_AT_ONCE))
+    while (more && !op->call->x->gone && timeslice_left_every(&timeslice, NODES_AT_ONCE))
         more = go_on(op, &status);
     if (!more) {
         reply(op, status);
@@ -514,8 +514,8 @@ static void on_look(struct trace_look *look, enum err status)
     }
     op->count = (int)look->spans.count;
     op->nodes = mem_new_array(struct trace_node, look->spans.count);
-    rooms_hold(op->call,
-               (size_t)look->counts.bytes + look->spans.count * sizeof(struct trace_node));
+    quotas_hold(op->call,
+                (size_t)look->counts.bytes + look->spans.count * sizeof(struct trace_node));
     op->deferred.fn = write_some;
     list_init(&op->deferred.link);
     loop_defer(engine_loop(api_engine(op->call->api)), &op->deferred);
@@ -536,7 +536,7 @@ static void on_read(struct run_read *read, enum err status)
     if (!status)
         status = api_check_run_scope(call, "read", read->run);
     if (!status)
-        status = rooms_check_answer(call);
+        status = quotas_check_answer(call);
     if (status) {
         reply(op, status);
         return;

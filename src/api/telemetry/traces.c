@@ -13,7 +13,7 @@
 #include "api/telemetry/trace_events.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "base/room.h"
+#include "base/quota.h"
 #include "core/engine/engine.h"
 
 enum {
@@ -29,9 +29,9 @@ enum {
 /* The pending bytes of all environments of one project. */
 struct memory {
     const struct project *project;
-    struct room room;     /* outer: traces::room */
-    struct room branches; /* of its preview branches together; outer: room */
-    size_t traces;        /* traces that refer to it; freed at 0 */
+    struct quota quota;    /* outer: traces::quota */
+    struct quota branches; /* of its preview branches together; outer: quota */
+    size_t traces;         /* traces that refer to it; freed at 0 */
 };
 
 struct traces {
@@ -40,7 +40,7 @@ struct traces {
     struct trace_limits limits;
     struct table table;    /* of struct trace */
     struct table memories; /* of struct memory */
-    struct room room;      /* bytes of all events */
+    struct quota quota;    /* bytes of all events */
     struct list ready;     // trace::ready; loaded, with requests
     struct flusher flusher;
     struct list loads;  // trace_load::link
@@ -54,7 +54,7 @@ struct trace {
     struct traces *traces;
     struct environment *env;
     struct memory *memory;
-    struct room *room;          /* in memory; counts its events */
+    struct quota *quota;        /* in memory; counts its events */
     struct trace_counts counts; /* stored and pending; pieces: stored ones only */
     struct trace_counts stored; /* the counts in the document */
     struct spans pending;       /* not in the store */
@@ -120,10 +120,10 @@ static struct memory *memory_of(struct traces *traces, const struct project *pro
         return memory;
     memory = mem_new(struct memory);
     memory->project = project;
-    memory->room =
-        (struct room){ .limit = TRACES_BYTES_MAX / PROJECTS_SHARE, .outer = &traces->room };
-    memory->branches = (struct room){ .limit = memory->room.limit / BRANCHES_PART,
-                                      .outer = &memory->room };
+    memory->quota = (struct quota){ .limit = TRACES_BYTES_MAX / PROJECTS_SHARE,
+                                    .outer = &traces->quota };
+    memory->branches = (struct quota){ .limit = memory->quota.limit / BRANCHES_PART,
+                                       .outer = &memory->quota };
     table_insert(&traces->memories, memory);
     return memory;
 }
@@ -136,7 +136,7 @@ static void memory_use(struct trace *trace)
     bool is_branch = account && account->type == ENVIRONMENT_PREVIEW;
     trace->memory = memory_of(traces, account ? account->project : NULL);
     trace->memory->traces++;
-    trace->room = is_branch ? &trace->memory->branches : &trace->memory->room;
+    trace->quota = is_branch ? &trace->memory->branches : &trace->memory->quota;
 }
 
 static void memory_leave(struct traces *traces, struct memory *memory)
@@ -152,7 +152,7 @@ static void memory_leave(struct traces *traces, struct memory *memory)
 static void drop_events(struct trace *trace, struct spans *events)
 {
     for (size_t i = 0; i < events->count; i++)
-        room_give(trace->room, events->events[i].json->len);
+        quota_release(trace->quota, events->events[i].json->len);
     spans_finish(events);
 }
 
@@ -190,7 +190,7 @@ static void count_loss(struct trace *trace, enum trace_loss why, size_t count)
 }
 
 /* Returns false for a late beginning of a span and for a repetition. */
-static bool is_news(const struct trace *trace, const struct trace_event *event)
+static bool is_new(const struct trace *trace, const struct trace_event *event)
 {
     const struct trace_event *known = spans_find(&trace->pending, event->span);
     return !known || (known->partial && !event->partial);
@@ -200,7 +200,7 @@ static bool is_news(const struct trace *trace, const struct trace_event *event)
 static void keep(struct trace *trace, struct trace_event *event)
 {
     size_t len = event->json->len;
-    if (!is_news(trace, event)) {
+    if (!is_new(trace, event)) {
         bytes_unref(event->json);
     } else if (!trace_limits_allow(&trace->traces->limits, &trace->counts, event)) {
         bytes_unref(event->json);
@@ -210,8 +210,8 @@ static void keep(struct trace *trace, struct trace_event *event)
         size_t gone = known ? known->json->len : 0;
         trace_event_count(&trace->counts, event);
         trace->counts.bytes -= (int64_t)gone;
-        room_give(trace->room, gone);
-        room_take(trace->room, len);
+        quota_release(trace->quota, gone);
+        quota_take(trace->quota, len);
         spans_merge(&trace->pending, event);
         trace->dirty = true;
     }
@@ -228,8 +228,8 @@ static void take_back(struct trace *trace)
     for (size_t i = 0; i < since.count; i++) {
         const struct trace_event *known = spans_find(&trace->pending, since.events[i].span);
         if (known)
-            room_give(trace->room,
-                      known->partial ? known->json->len : since.events[i].json->len);
+            quota_release(trace->quota,
+                          known->partial ? known->json->len : since.events[i].json->len);
         spans_merge(&trace->pending, &since.events[i]);
         since.events[i].json = NULL;
     }
@@ -383,7 +383,7 @@ static void take_document(struct trace *trace, const struct document *document)
     bool dirty = trace->dirty;
     trace->pending = (struct spans){ 0 };
     for (size_t i = 0; i < came.count; i++)
-        room_give(trace->room, came.events[i].json->len);
+        quota_release(trace->quota, came.events[i].json->len);
     set_counts(trace, document);
     trace_events_read(bytes_slice(document->body), &before);
     keep_all(trace, &before);
@@ -462,7 +462,7 @@ void traces_add(struct traces *traces, struct environment *env, struct slice run
                 struct trace_event *event)
 {
     struct trace *trace = use(traces, env, run_id);
-    if (room_has(trace->room, event->json->len)) {
+    if (quota_has(trace->quota, event->json->len)) {
         keep(trace, event);
         metric_add(M_TRACE_EVENTS, 1);
     } else {
@@ -515,8 +515,8 @@ static void answer_one(struct trace *trace)
 static bool flush(struct flusher *flusher)
 {
     struct traces *traces = container_of(flusher, struct traces, flusher);
-    struct stint stint = loop_stint(loop_of(traces));
-    while (!list_empty(&traces->ready) && stint_goes_on(&stint))
+    struct timeslice timeslice = loop_timeslice(loop_of(traces));
+    while (!list_empty(&traces->ready) && timeslice_left(&timeslice))
         answer_one(container_of(list_take(&traces->ready), struct trace, ready));
     return !list_empty(&traces->ready);
 }
@@ -541,7 +541,7 @@ struct traces *traces_create(struct engine *engine, struct accounts *accounts,
     traces->engine = engine;
     traces->accounts = accounts;
     traces->limits = *limits;
-    traces->room = (struct room){ .limit = TRACES_BYTES_MAX };
+    traces->quota = (struct quota){ .limit = TRACES_BYTES_MAX };
     table_init(&traces->table, trace_key);
     table_init(&traces->memories, memory_key);
     list_init(&traces->ready);
@@ -576,9 +576,9 @@ void traces_write_all(struct traces *traces)
         write_if_dirty(trace);
 }
 
-bool traces_write_some(struct traces *traces, size_t *at, struct stint *stint)
+bool traces_write_some(struct traces *traces, size_t *at, struct timeslice *timeslice)
 {
-    while (stint_goes_on(stint)) {
+    while (timeslice_left(timeslice)) {
         struct trace *trace = table_next(&traces->table, at);
         if (!trace)
             return false;

@@ -51,7 +51,7 @@ void traces_write_all(struct traces *traces);
 
 /* Does the same in time slices; start with *at = 0. Returns true if more is left. A trace
  * that moves in the table meanwhile is left to its timer, or to traces_write_all. */
-bool traces_write_some(struct traces *traces, size_t *at, struct stint *stint);
+bool traces_write_some(struct traces *traces, size_t *at, struct timeslice *timeslice);
 
 /* Adds a record to the trace of a run of env. Takes ownership of the event's text. A record
  * that is dropped is counted in the run's trace. */

@@ -18,7 +18,7 @@ struct task_call {
     struct envelope body;
     struct trigger item;
     struct trigger_op op;
-    struct trigger_parent wish;
+    struct trigger_parent requested_parent;
     struct parent_lookup parent;
     struct blocking blocking; /* of the parent */
 };
@@ -29,7 +29,7 @@ static void task_call_destroy(struct task_call *trigger)
     trigger->op.items = &trigger->item;
     trigger->op.count = 1;
     trigger_op_finish(&trigger->op);
-    bytes_unref(trigger->wish.run_id);
+    bytes_unref(trigger->requested_parent.run_id);
     parent_lookup_finish(&trigger->parent);
     free(trigger);
 }
@@ -72,7 +72,7 @@ static enum err check_form(struct task_call *trigger)
     struct api_call *call = trigger->call;
     const struct envelope *body = &trigger->body;
     struct slice other = { 0 };
-    if (!envelope_tell_others(body, "", known, &call->ignored, &other) ||
+    if (!envelope_report_others(body, "", known, &call->ignored, &other) ||
         envelope_get(body, "payload").ptr || envelope_get(body, "options").ptr)
         return OK;
     return explain(&call->why, ERR_INVALID,
@@ -102,7 +102,8 @@ static enum err read_body(struct task_call *trigger)
         .key_ttl = http_header(call->x, "idempotency-key-ttl"),
         .ignored = &call->ignored,
     };
-    err = trigger_options_read(&source, &place, &trigger->item, &trigger->wish, &call->why);
+    err = trigger_options_read(&source, &place, &trigger->item, &trigger->requested_parent,
+                               &call->why);
     return err ? err : packet_check_named(call, &trigger->item.run);
 }
 
@@ -167,10 +168,10 @@ static void on_blocked(struct blocking *blocking, enum err status)
 static void on_triggered(struct trigger_op *op, enum err status)
 {
     struct task_call *trigger = container_of(op, struct task_call, op);
-    if (!status && trigger->wish.run_id && trigger->wish.resume) {
+    if (!status && trigger->requested_parent.run_id && trigger->requested_parent.resume) {
         blocking_begin_run(&trigger->blocking, trigger->call,
-                           bytes_slice(trigger->wish.run_id), slice_of(trigger->item.id),
-                           on_blocked);
+                           bytes_slice(trigger->requested_parent.run_id),
+                           slice_of(trigger->item.id), on_blocked);
         return;
     }
     if (status)
@@ -199,7 +200,7 @@ static void on_parent(struct parent_lookup *lookup, enum err status)
         task_call_destroy(trigger);
         return;
     }
-    parent_lookup_adopt(lookup, trigger->wish.resume, &trigger->item.run);
+    parent_lookup_adopt(lookup, trigger->requested_parent.resume, &trigger->item.run);
     task_call_begin(trigger);
 }
 
@@ -226,9 +227,9 @@ static enum err trigger_task(struct api_call *call)
     trigger->body = (struct envelope){ 0 };
     call->busy = true;
     call->on_gone = NULL;
-    if (trigger->wish.run_id)
-        parent_lookup_begin(&trigger->parent, call, bytes_slice(trigger->wish.run_id),
-                            on_parent);
+    if (trigger->requested_parent.run_id)
+        parent_lookup_begin(&trigger->parent, call,
+                            bytes_slice(trigger->requested_parent.run_id), on_parent);
     else
         task_call_begin(trigger);
     return OK;

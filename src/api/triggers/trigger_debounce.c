@@ -78,7 +78,7 @@ static enum err read_members(struct trigger_reading *r, struct debounce *debounc
 {
     struct slice members[MEMBERS];
     members_find(r->debounce, member_names, MEMBERS, members);
-    reading_tell_others(r, "debounce.", r->debounce, member_names);
+    reading_report_others(r, "debounce.", r->debounce, member_names);
     enum err err = read_debounce_key(r, members[KEY]);
     r->name = "debounce.delay";
     if (!err)

@@ -82,7 +82,7 @@ enum err reading_take_key(struct trigger_reading *r)
         key = buf_slice(&key_text);
     if ((err = check_key_length(r, key)) == OK)
         err = trigger_key_options_read(r->key_options, &shown, r->why);
-    reading_tell_others(r, "idempotencyKeyOptions.", r->key_options, key_options_members);
+    reading_report_others(r, "idempotencyKeyOptions.", r->key_options, key_options_members);
     if (!err)
         err = take_life(r);
     if (!err && key.len) {

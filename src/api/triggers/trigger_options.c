@@ -224,7 +224,7 @@ static enum err read_queue_object(struct trigger_reading *r, struct slice object
         err = reading_integer(r, limit, &number);
     snprintf(path, sizeof(path), "%s.", where + sizeof("options.") - 1);
     if (!err)
-        reading_tell_others(r, path, object, queue_members);
+        reading_report_others(r, path, object, queue_members);
     *name = scan_member(object, "name");
     return err;
 }
@@ -549,7 +549,7 @@ static enum err read_option(struct trigger_reading *r, struct slice key, struct 
     if (!option)
         option = find_option(trigger_undone, key);
     if (!option || (option->is_alone && r->source->is_item)) {
-        reading_tell(r, key);
+        reading_report(r, key);
         return OK;
     }
     r->name = option->name;

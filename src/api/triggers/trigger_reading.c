@@ -20,13 +20,13 @@ static const char *path_of(const struct trigger_reading *r)
     return r->source->is_item ? "items[].options." : "options.";
 }
 
-void reading_tell(struct trigger_reading *r, struct slice key)
+void reading_report(struct trigger_reading *r, struct slice key)
 {
     ignored_add_member(r->source->ignored, path_of(r), key);
 }
 
-void reading_tell_others(struct trigger_reading *r, const char *where, struct slice object,
-                         const char *const *known)
+void reading_report_others(struct trigger_reading *r, const char *where,
+                           struct slice object, const char *const *known)
 {
     char path[64];
     snprintf(path, sizeof(path), "%s%s", path_of(r), where);

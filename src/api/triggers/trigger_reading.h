@@ -28,12 +28,12 @@ struct option {
 extern const struct option trigger_undone[];
 
 /* Reports an option as ignored. */
-void reading_tell(struct trigger_reading *r, struct slice key);
+void reading_report(struct trigger_reading *r, struct slice key);
 
 /* Reports the members of an object inside the options as ignored, except the known ones.
  * where: a prefix like "queue."; known ends with NULL. */
-void reading_tell_others(struct trigger_reading *r, const char *where, struct slice object,
-                         const char *const *known);
+void reading_report_others(struct trigger_reading *r, const char *where,
+                           struct slice object, const char *const *known);
 
 /* Returns ERR_INVALID with this message about the option r->name. */
 enum err reading_mistake(struct trigger_reading *r, const char *text);

@@ -168,9 +168,9 @@ static void go_on(struct deferred *deferred)
     struct waitpoint_listing *op =
         container_of(deferred, struct waitpoint_listing, deferred);
     struct loop *loop = engine_loop(api_engine(op->call->api));
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     while (op->at < op->scan.count && op->count <= op->limit && !op->passed) {
-        if (!stint_goes_on(&stint)) {
+        if (!timeslice_left(&timeslice)) {
             loop_defer(loop, &op->deferred);
             return;
         }

@@ -14,7 +14,7 @@
 #include "api/request/connection_limit.h"
 #include "api/request/served.h"
 #include "api/worker_notices/notice_calls.h"
-#include "api/worker_notices/notice_wishes.h"
+#include "api/worker_notices/notice_requests.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "core/fleet/dev_sessions.h"
@@ -34,10 +34,10 @@ enum {
 
 struct run_notifications {
     struct api *api;
-    struct table runs;   /* of struct watched_run */
-    struct list sockets; // notice_socket::link
-    struct list ready;   // run_watch::ready
-    struct list wishing; // notice_socket::wishing
+    struct table runs;      /* of struct watched_run */
+    struct list sockets;    // notice_socket::link
+    struct list ready;      // run_watch::ready
+    struct list requesting; // notice_socket::requesting
     struct flusher flusher;
     size_t count;
     uint32_t kind; /* of the sockets' timers */
@@ -65,8 +65,8 @@ struct notice_socket {
     const char *space; /* the namespace that it entered; NULL: none yet */
     struct table watches;
     struct list held; // run_watch::ready; until the socket has drained
-    struct notice_wishes wishes;
-    struct list wishing; // run_notifications::wishing; linked while it has requests
+    struct notice_requests requests;
+    struct list requesting; // run_notifications::requesting; linked while it has requests
     struct timer timer;
     int64_t connect_by; /* monotonic ms; 0: connected */
     int64_t ping_at;
@@ -241,13 +241,13 @@ static void unsubscribe(struct notice_socket *socket, struct slice id)
 
 /* ---- requests ---- */
 
-static void grant(struct notice_socket *socket, const struct notice_wish *wish)
+static void grant(struct notice_socket *socket, const struct notice_request *request)
 {
-    struct slice id = slice_of(wish->id);
-    struct environment *env = wish->subscribe ? environment_of(socket, id) : NULL;
+    struct slice id = slice_of(request->id);
+    struct environment *env = request->subscribe ? environment_of(socket, id) : NULL;
     if (env)
         subscribe(socket, env, id);
-    else if (!wish->subscribe)
+    else if (!request->subscribe)
         unsubscribe(socket, id);
 }
 
@@ -255,15 +255,15 @@ static void grant(struct notice_socket *socket, const struct notice_wish *wish)
  * socket has one. */
 static bool grant_next(struct run_notifications *all)
 {
-    struct notice_wish wish;
-    if (list_empty(&all->wishing))
+    struct notice_request request;
+    if (list_empty(&all->requesting))
         return false;
     struct notice_socket *socket =
-        container_of(list_take(&all->wishing), struct notice_socket, wishing);
-    if (notice_wishes_take(&socket->wishes, &wish))
-        grant(socket, &wish);
-    if (!notice_wishes_are_empty(&socket->wishes))
-        list_append(&all->wishing, &socket->wishing);
+        container_of(list_take(&all->requesting), struct notice_socket, requesting);
+    if (notice_requests_take(&socket->requests, &request))
+        grant(socket, &request);
+    if (!notice_requests_are_empty(&socket->requests))
+        list_append(&all->requesting, &socket->requesting);
     return true;
 }
 
@@ -271,22 +271,22 @@ static bool flush(struct flusher *flusher)
 {
     struct run_notifications *all =
         container_of(flusher, struct run_notifications, flusher);
-    struct stint stint = loop_stint(loop_of(all));
-    while (stint_goes_on(&stint)) {
+    struct timeslice timeslice = loop_timeslice(loop_of(all));
+    while (timeslice_left(&timeslice)) {
         bool granted = grant_next(all);
         if (!tell_next(all) && !granted)
             return false;
     }
-    return !list_empty(&all->ready) || !list_empty(&all->wishing);
+    return !list_empty(&all->ready) || !list_empty(&all->requesting);
 }
 
-static void add_wishes(struct notice_socket *socket, const struct socket_packet *event)
+static void add_requests(struct notice_socket *socket, const struct socket_packet *event)
 {
-    if (!notice_wishes_add(&socket->wishes, event))
+    if (!notice_requests_add(&socket->requests, event))
         ws_close(socket->ws, CLOSE_OVERLOAD, "more runs asked for than looked for");
-    if (notice_wishes_are_empty(&socket->wishes) || !list_empty(&socket->wishing))
+    if (notice_requests_are_empty(&socket->requests) || !list_empty(&socket->requesting))
         return;
-    list_append(&socket->all->wishing, &socket->wishing);
+    list_append(&socket->all->requesting, &socket->requesting);
     loop_wake(loop_of(socket->all), &socket->all->flusher);
 }
 
@@ -415,7 +415,7 @@ static void on_packet(struct notice_socket *socket, const struct socket_packet *
         break;
     case SOCKET_EVENT:
         if (inside)
-            add_wishes(socket, packet);
+            add_requests(socket, packet);
         break;
     case SOCKET_OPEN:
     case SOCKET_REFUSED:
@@ -449,8 +449,8 @@ static void socket_destroy(struct notice_socket *socket)
     if (socket->env && socket->space == spaces[0])
         dev_sessions_disconnect(socket->env, SESSION_SOCKET);
     unsubscribe_all(socket);
-    notice_wishes_finish(&socket->wishes);
-    list_remove(&socket->wishing);
+    notice_requests_finish(&socket->requests);
+    list_remove(&socket->requesting);
     table_finish(&socket->watches);
     identity_unref(socket->identity);
     connection_limit_leave(&socket->seat);
@@ -531,7 +531,7 @@ static struct notice_socket *socket_create(struct api_call *call)
     socket->all = all;
     table_init(&socket->watches, watch_key);
     list_init(&socket->held);
-    list_init(&socket->wishing);
+    list_init(&socket->requesting);
     socket->connect_by = now + CONNECT_MS;
     socket->ping_at = now + PING_MS;
     list_append(&all->sockets, &socket->link);
@@ -565,7 +565,7 @@ struct run_notifications *run_notifications_create(struct api *api)
     table_init(&all->runs, watched_key);
     list_init(&all->sockets);
     list_init(&all->ready);
-    list_init(&all->wishing);
+    list_init(&all->requesting);
     all->flusher = (struct flusher){ .fn = flush };
     loop_add_flusher(loop, &all->flusher);
     all->kind = timers_kind(loop_timers(loop), on_time);
@@ -612,7 +612,7 @@ bool run_notifications_end(struct run_notifications *all, int64_t now_ms, size_t
             continue;
         if (count++ == at_most)
             return false;
-        identity_tell_end(socket->identity, "notice socket", now_ms);
+        identity_log_end(socket->identity, "notice socket", now_ms);
         ws_close(socket->ws, CLOSE_BAD_TOKEN, identity_ended_reason);
     }
     return true;

@@ -13,7 +13,7 @@
 #include <math.h>
 
 #include "api/request/body_fields.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "api/request/served.h"
 #include "api/telemetry/traces.h"
 #include "api/workers/completion_error.h"
@@ -366,7 +366,7 @@ enum err worker_complete_piece(struct api_call *call, struct slice piece)
     if (!call->state && !is_wanted(call))
         body_fields_ignore(call, "the attempt did not wait for it when it came");
     body_fields_take_any(call, piece);
-    enum err full = rooms_hold_piece(call, body_fields_size(call));
+    enum err full = quotas_hold_piece(call, body_fields_size(call));
     if (full)
         body_fields_drop(call);
     return full;
@@ -386,7 +386,7 @@ enum err worker_complete(struct api_call *call)
     else
         read_body(op, body);
 
-    worker_hear(call);
+    worker_touch_session(call);
     call->busy = true;
     attempt_complete(api_engine(call->api), call->env, call->params[0], &op->complete,
                      on_completed);

@@ -47,9 +47,9 @@ static void go_on(struct deferred *deferred)
 {
     struct starting *op = container_of(deferred, struct starting, deferred);
     struct slice payload = bytes_slice(op->payload);
-    struct stint stint = loop_stint(loop_of(op));
+    struct timeslice timeslice = loop_timeslice(loop_of(op));
 
-    while (op->taken < payload.len && stint_goes_on(&stint)) {
+    while (op->taken < payload.len && timeslice_left(&timeslice)) {
         struct slice piece = slice_from(payload, op->taken);
         if (piece.len > PIECE)
             piece.len = PIECE;
@@ -107,7 +107,7 @@ static void on_started(struct command *command, enum err status)
 enum err worker_start(struct api_call *call)
 {
     struct starting *op = mem_new(struct starting);
-    worker_hear(call);
+    worker_touch_session(call);
     op->call = call;
     op->start.snapshot = call->params[1];
     op->start.request_id = api_request_id(call);

@@ -228,9 +228,9 @@ static void next_waits(struct deferred *deferred)
     struct completed_waits *waits =
         container_of(deferred, struct completed_waits, deferred);
     struct loop *loop = engine_loop(api_engine(waits->call->api));
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     bool more = true;
-    while (more && stint_goes_on(&stint)) {
+    while (more && timeslice_left(&timeslice)) {
         more = wait_list_next(&waits->left, &waits->wait);
         if (more && waits->wait.completed_at && !write_wait(waits))
             return;

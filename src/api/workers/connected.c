@@ -34,7 +34,7 @@ static void add_session(const struct api_call *call, const struct session *sessi
     members_add_text(out, "id", slice_of(session->current->id));
     members_add_text(out, "version", slice_of(session->current->version));
     members_add_time(out, "connectedAt", wall_of(call, session->asked_since));
-    members_add_time(out, "lastHeardAt", wall_of(call, session->heard_at));
+    members_add_time(out, "lastHeardAt", wall_of(call, session->last_seen_at));
     members_add_number(out, "waiting", session->held);
     members_add_bool(out, "isConnected", !is_gone);
     buf_add_char(out, '}');

@@ -71,8 +71,8 @@ static bool is_too_long(const struct declaration *d)
 
 static void leave_schema_out(struct declaration *d)
 {
-    bool behind_comma = d->out->ptr[d->schema_begin - 1] == ',';
-    d->out->len = d->schema_begin - (behind_comma ? 1 : 0);
+    bool follows_comma = d->out->ptr[d->schema_begin - 1] == ',';
+    d->out->len = d->schema_begin - (follows_comma ? 1 : 0);
     d->in_schema = false;
     d->skipping = 4;
 }
@@ -95,7 +95,7 @@ static void put_char(struct declaration *d, char c)
 }
 
 /* Returns true in an object that has some members left out. */
-static bool is_sieved(const struct declaration *d)
+static bool is_filtered(const struct declaration *d)
 {
     return !d->skipping && (d->depth <= 2 || d->depth == 4) && d->is_object[d->depth];
 }
@@ -176,7 +176,7 @@ static void end_member(struct declaration *d)
 static void begin_string(struct declaration *d)
 {
     d->in_string = true;
-    d->in_key = d->wants_key && is_sieved(d);
+    d->in_key = d->wants_key && is_filtered(d);
     d->key_len = 0;
     if (!d->in_key)
         put_char(d, '"');
@@ -250,7 +250,7 @@ static void take_comma(struct declaration *d)
 {
     end_member(d);
     d->wants_key = true;
-    if (is_sieved(d))
+    if (is_filtered(d))
         return;
     put_char(d, ',');
     if (d->depth == 3 && d->out) {

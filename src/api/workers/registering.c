@@ -266,10 +266,10 @@ static void read_some(struct deferred *deferred)
 {
     struct registering *op = container_of(deferred, struct registering, deferred);
     struct loop *loop = engine_loop(api_engine(op->call->api));
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     enum err err = OK;
 
-    while (!err && !is_read(op) && stint_goes_on(&stint))
+    while (!err && !is_read(op) && timeslice_left(&timeslice))
         err = read_one(op);
     if (err)
         registering_finish(op, err);

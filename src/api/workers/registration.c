@@ -29,18 +29,18 @@ enum {
 /* ---- one member ---- */
 
 /* Where a mistake is, like "metadata.tasks[3].queue". */
-struct registration_spot {
+struct registration_location {
     const char *list;
     size_t index;
     bool is_stored; /* accepted before, maybe by other rules */
     struct failure *why;
 };
 
-static enum err registration_refuse(const struct registration_spot *spot,
+static enum err registration_refuse(const struct registration_location *location,
                                     const char *member, const char *rule)
 {
-    return explain(spot->why, ERR_INVALID, "metadata.%s[%zu].%s: %s", spot->list,
-                   spot->index, member, rule);
+    return explain(location->why, ERR_INVALID, "metadata.%s[%zu].%s: %s", location->list,
+                   location->index, member, rule);
 }
 
 static bool is_set(const json_t *value)
@@ -49,40 +49,42 @@ static bool is_set(const json_t *value)
 }
 
 /* Reads the name of a task or queue; *name stays NULL if unset. */
-static enum err read_name(const struct registration_spot *spot, const json_t *value,
+static enum err read_name(const struct registration_location *location, const json_t *value,
                           const char *member, struct bytes **name)
 {
     if (!is_set(value))
         return OK;
     size_t len = json_string_length(value);
     if (!json_is_string(value) || !len || len > NAME_BYTES_MAX)
-        return registration_refuse(spot, member, "must be a string of 1 to 256 bytes");
+        return registration_refuse(location, member, "must be a string of 1 to 256 bytes");
     *name = bytes_create_shared((struct slice){ json_string_value(value), len });
     return OK;
 }
 
 /* Reads where the task is in the worker's sources, which is only handed back to it. */
-static enum err read_path(const struct registration_spot *spot, const json_t *value,
+static enum err read_path(const struct registration_location *location, const json_t *value,
                           const char *member, struct bytes **path)
 {
     if (!json_is_string(value))
         return OK;
     if (json_string_length(value) > PATH_BYTES_MAX)
-        return registration_refuse(spot, member, "must be a string of at most 1024 bytes");
+        return registration_refuse(location, member,
+                                   "must be a string of at most 1024 bytes");
     *path = bytes_create_shared(
         (struct slice){ json_string_value(value), json_string_length(value) });
     return OK;
 }
 
 /* Reads a number of at most max; leaves it alone if unset. */
-static enum err read_number(const struct registration_spot *spot, const json_t *value,
-                            const char *member, double max, double *number)
+static enum err read_number(const struct registration_location *location,
+                            const json_t *value, const char *member, double max,
+                            double *number)
 {
     if (!is_set(value))
         return OK;
     double given = json_number_value(value);
     if (!json_is_number(value) || !isfinite(given) || given < 0)
-        return registration_refuse(spot, member, "must be a number of 0 or more");
+        return registration_refuse(location, member, "must be a number of 0 or more");
     *number = given > max ? max : given;
     return OK;
 }
@@ -94,40 +96,43 @@ static bool is_whole(const json_t *value)
 }
 
 /* The same for a number without a fraction: cutting that off could make a limit of 0. */
-static enum err read_whole(const struct registration_spot *spot, const json_t *value,
-                           const char *member, double max, double *number)
+static enum err read_whole(const struct registration_location *location,
+                           const json_t *value, const char *member, double max,
+                           double *number)
 {
-    if (is_set(value) && !spot->is_stored && !is_whole(value))
-        return registration_refuse(spot, member, "must be a whole number of 0 or more");
-    return read_number(spot, value, member, max, number);
+    if (is_set(value) && !location->is_stored && !is_whole(value))
+        return registration_refuse(location, member, "must be a whole number of 0 or more");
+    return read_number(location, value, member, max, number);
 }
 
 /* Reads a limit of a queue; UINT32_MAX if unset. */
-static enum err read_limit(const struct registration_spot *spot, const json_t *value,
-                           const char *member, uint32_t *limit)
+static enum err read_limit(const struct registration_location *location,
+                           const json_t *value, const char *member, uint32_t *limit)
 {
     double given = json_number_value(value), number = -1;
     bool is_right = is_whole(value) && given >= 0 && given <= QUEUE_LIMIT_MAX;
     *limit = UINT32_MAX;
-    if (is_set(value) && !spot->is_stored && !is_right)
-        return registration_refuse(spot, member, "must be a whole number from 0 to 100000");
-    if (read_number(spot, value, member, QUEUE_LIMIT_MAX, &number))
+    if (is_set(value) && !location->is_stored && !is_right)
+        return registration_refuse(location, member,
+                                   "must be a whole number from 0 to 100000");
+    if (read_number(location, value, member, QUEUE_LIMIT_MAX, &number))
         return ERR_INVALID;
     if (number >= 0)
         *limit = (uint32_t)number;
     return OK;
 }
 
-/* Reads the name of a machine; -1 if unset. A stored name that is unknown counts as none. */
-static enum err read_preset(const struct registration_spot *spot, const json_t *value,
-                            const char *member, int *machine)
+/* Reads the name of a machine; -1 if unset. A stored name that is unknown counts as
+ * none. */
+static enum err read_preset(const struct registration_location *location,
+                            const json_t *value, const char *member, int *machine)
 {
     enum machine preset;
     const char *name = json_string_value(value);
     bool is_known = name && !machine_from_name(slice_of(name), &preset);
     *machine = is_known ? (int)preset : -1;
-    if (is_set(value) && !spot->is_stored && !is_known)
-        return registration_refuse(spot, member,
+    if (is_set(value) && !location->is_stored && !is_known)
+        return registration_refuse(location, member,
                                    "must be micro, small-1x, small-2x, medium-1x, "
                                    "medium-2x, large-1x or large-2x");
     return OK;
@@ -146,15 +151,16 @@ static struct queue_limit *add_queue(struct worker *worker, struct bytes *name)
 }
 
 /* Reads the limits of a queue into it. in: what stands before the names of the members. */
-static enum err read_limits(const struct registration_spot *spot, const json_t *json,
-                            const char *in, struct queue_limit *queue)
+static enum err read_limits(const struct registration_location *location,
+                            const json_t *json, const char *in, struct queue_limit *queue)
 {
     char member[48];
     snprintf(member, sizeof(member), "%sconcurrencyLimit", in);
-    if (read_limit(spot, json_object_get(json, "concurrencyLimit"), member, &queue->limit))
+    if (read_limit(location, json_object_get(json, "concurrencyLimit"), member,
+                   &queue->limit))
         return ERR_INVALID;
     snprintf(member, sizeof(member), "%scombinedConcurrencyLimit", in);
-    return read_limit(spot, json_object_get(json, "combinedConcurrencyLimit"), member,
+    return read_limit(location, json_object_get(json, "combinedConcurrencyLimit"), member,
                       &queue->total);
 }
 
@@ -170,41 +176,42 @@ static struct bytes *own_queue(const struct bytes *task)
 
 /* A task has a queue of its own unless it names one. A limit that it gives is that
  * queue's. */
-static enum err read_task_queue(const struct registration_spot *spot, const json_t *queue,
-                                struct worker_task *task, struct worker *worker)
+static enum err read_task_queue(const struct registration_location *location,
+                                const json_t *queue, struct worker_task *task,
+                                struct worker *worker)
 {
     if (is_set(queue) && !json_is_object(queue))
-        return registration_refuse(spot, "queue", "must be an object");
-    if (read_name(spot, json_object_get(queue, "name"), "queue.name", &task->queue))
+        return registration_refuse(location, "queue", "must be an object");
+    if (read_name(location, json_object_get(queue, "name"), "queue.name", &task->queue))
         return ERR_INVALID;
     struct queue_limit *added =
         add_queue(worker, task->queue ? bytes_ref(task->queue) : own_queue(task->id));
-    if (read_limits(spot, queue, "queue.", added))
+    if (read_limits(location, queue, "queue.", added))
         return ERR_INVALID;
     added->is_named_only =
         task->queue && added->limit == UINT32_MAX && added->total == UINT32_MAX;
     return OK;
 }
 
-static enum err read_queue(const struct registration_spot *spot, const json_t *json,
+static enum err read_queue(const struct registration_location *location, const json_t *json,
                            struct worker *worker)
 {
     struct bytes *name = NULL;
-    if (read_name(spot, json_object_get(json, "name"), "name", &name))
+    if (read_name(location, json_object_get(json, "name"), "name", &name))
         return ERR_INVALID;
     if (!name)
-        return registration_refuse(spot, "name", "must be a string of 1 to 256 bytes");
-    return read_limits(spot, json, "", add_queue(worker, name));
+        return registration_refuse(location, "name", "must be a string of 1 to 256 bytes");
+    return read_limits(location, json, "", add_queue(worker, name));
 }
 
 /* ---- a task ---- */
 
 /* Reads the machine of the attempt that follows when a process ran out of memory. */
-static enum err read_big_machine(const struct registration_spot *spot,
+static enum err read_big_machine(const struct registration_location *location,
                                  const json_t *out_of_memory, struct worker_task *task)
 {
     int machine;
-    enum err err = read_preset(spot, json_object_get(out_of_memory, "machine"),
+    enum err err = read_preset(location, json_object_get(out_of_memory, "machine"),
                                "retry.outOfMemory.machine", &machine);
     if (!err && machine >= 0)
         task->big_machine = (uint8_t)machine;
@@ -212,15 +219,15 @@ static enum err read_big_machine(const struct registration_spot *spot,
 }
 
 /* Settings that are missing have the SDK's defaults. */
-static enum err read_retry(const struct registration_spot *spot, const json_t *retry,
-                           struct worker_task *task)
+static enum err read_retry(const struct registration_location *location,
+                           const json_t *retry, struct worker_task *task)
 {
     double attempts = DEFAULT_ATTEMPTS, factor = 2, min = DEFAULT_MIN_TIMEOUT_MS,
            max = DEFAULT_MAX_TIMEOUT_MS;
     if (!is_set(retry))
         return OK;
     if (!json_is_object(retry))
-        return registration_refuse(spot, "retry", "must be an object");
+        return registration_refuse(location, "retry", "must be an object");
     const struct {
         const char *name;
         double max;
@@ -231,10 +238,10 @@ static enum err read_retry(const struct registration_spot *spot, const json_t *r
         { "maxTimeoutInMs", 1e12, &max },
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (read_number(spot, json_object_get(retry, numbers[i].name), numbers[i].name,
+        if (read_number(location, json_object_get(retry, numbers[i].name), numbers[i].name,
                         numbers[i].max, numbers[i].number))
             return ERR_INVALID;
-    if (read_whole(spot, json_object_get(retry, "maxAttempts"), "retry.maxAttempts",
+    if (read_whole(location, json_object_get(retry, "maxAttempts"), "retry.maxAttempts",
                    RUN_ATTEMPTS_MAX, &attempts))
         return ERR_INVALID;
     task->has_retry = true;
@@ -243,26 +250,26 @@ static enum err read_retry(const struct registration_spot *spot, const json_t *r
     task->min_timeout_ms = (int64_t)min;
     task->max_timeout_ms = (int64_t)max;
     task->randomize = !json_is_false(json_object_get(retry, "randomize"));
-    return read_big_machine(spot, json_object_get(retry, "outOfMemory"), task);
+    return read_big_machine(location, json_object_get(retry, "outOfMemory"), task);
 }
 
 /* A stored text that is not a duration counts as none: the environment's default
  * applies. */
-static enum err read_ttl_text(const struct registration_spot *spot, const json_t *ttl,
-                              struct worker_task *task)
+static enum err read_ttl_text(const struct registration_location *location,
+                              const json_t *ttl, struct worker_task *task)
 {
     struct slice text = { json_string_value(ttl), json_string_length(ttl) };
     int64_t ms;
     if (text_to_duration_ms(text, &ms) == OK)
         task->ttl = bytes_create_shared(text);
-    else if (!spot->is_stored)
+    else if (!location->is_stored)
         return registration_refuse(
-            spot, "ttl", "must be a duration like \"1h42m\" or a number of seconds");
+            location, "ttl", "must be a duration like \"1h42m\" or a number of seconds");
     return OK;
 }
 
 /* Reads a text like "1h", or seconds. 0 stays: the run never expires. */
-static enum err read_ttl(const struct registration_spot *spot, const json_t *ttl,
+static enum err read_ttl(const struct registration_location *location, const json_t *ttl,
                          struct worker_task *task)
 {
     char text[48];
@@ -270,8 +277,8 @@ static enum err read_ttl(const struct registration_spot *spot, const json_t *ttl
     if (!is_set(ttl))
         return OK;
     if (json_is_string(ttl))
-        return read_ttl_text(spot, ttl, task);
-    if (read_whole(spot, ttl, "ttl", 1e10, &seconds))
+        return read_ttl_text(location, ttl, task);
+    if (read_whole(location, ttl, "ttl", 1e10, &seconds))
         return ERR_INVALID;
     text_from_seconds((uint64_t)seconds, text);
     task->ttl = bytes_create_shared(slice_of(text));
@@ -287,20 +294,20 @@ static unsigned place_of(const char *type)
 }
 
 /* Reads the environments where a schedule is declared; unset or empty: all of them. */
-static enum err read_places(const struct registration_spot *spot, const json_t *list,
-                            unsigned *places)
+static enum err read_places(const struct registration_location *location,
+                            const json_t *list, unsigned *places)
 {
     size_t i;
     json_t *name;
     *places = 0;
     if (is_set(list) && !json_is_array(list))
-        return registration_refuse(spot, "schedule.environments", "must be an array");
+        return registration_refuse(location, "schedule.environments", "must be an array");
     json_array_foreach(list, i, name)
     {
         unsigned place = place_of(json_string_value(name));
         if (!place)
             return registration_refuse(
-                spot, "schedule.environments",
+                location, "schedule.environments",
                 "must be names like DEVELOPMENT, STAGING, PRODUCTION, PREVIEW");
         *places |= place;
     }
@@ -311,65 +318,66 @@ static enum err read_places(const struct registration_spot *spot, const json_t *
 
 /* Reads the shape of a declared schedule. Its texts are checked before the version is
  * accepted. */
-static enum err read_schedule(const struct registration_spot *spot, const json_t *schedule,
-                              struct worker_task *task)
+static enum err read_schedule(const struct registration_location *location,
+                              const json_t *schedule, struct worker_task *task)
 {
     if (!is_set(schedule))
         return OK;
     if (!json_is_object(schedule))
-        return registration_refuse(spot, "schedule", "must be an object");
-    enum err err =
-        read_name(spot, json_object_get(schedule, "cron"), "schedule.cron", &task->cron);
+        return registration_refuse(location, "schedule", "must be an object");
+    enum err err = read_name(location, json_object_get(schedule, "cron"), "schedule.cron",
+                             &task->cron);
     if (!err && !task->cron)
-        err = registration_refuse(spot, "schedule.cron",
+        err = registration_refuse(location, "schedule.cron",
                                   "must be a string of 1 to 256 bytes");
     if (!err)
-        err = read_name(spot, json_object_get(schedule, "timezone"), "schedule.timezone",
-                        &task->timezone);
+        err = read_name(location, json_object_get(schedule, "timezone"),
+                        "schedule.timezone", &task->timezone);
     if (!err)
-        err = read_name(spot, json_object_get(schedule, "window"), "schedule.window",
+        err = read_name(location, json_object_get(schedule, "window"), "schedule.window",
                         &task->window);
     if (!err)
-        err = read_places(spot, json_object_get(schedule, "environments"),
+        err = read_places(location, json_object_get(schedule, "environments"),
                           &task->schedule_in);
     if (!err && !task->timezone)
         task->timezone = bytes_create_shared(SLICE("UTC"));
     return err;
 }
 
-static enum err read_machine(const struct registration_spot *spot, const json_t *machine,
-                             struct worker_task *task)
+static enum err read_machine(const struct registration_location *location,
+                             const json_t *machine, struct worker_task *task)
 {
-    if (is_set(machine) && !spot->is_stored && !json_is_object(machine))
-        return registration_refuse(spot, "machine", "must be an object");
-    return read_preset(spot, json_object_get(machine, "preset"), "machine.preset",
+    if (is_set(machine) && !location->is_stored && !json_is_object(machine))
+        return registration_refuse(location, "machine", "must be an object");
+    return read_preset(location, json_object_get(machine, "preset"), "machine.preset",
                        &task->machine);
 }
 
-static enum err read_task(const struct registration_spot *spot, const json_t *json,
+static enum err read_task(const struct registration_location *location, const json_t *json,
                           struct worker *worker)
 {
     struct worker_task *task = &worker->tasks[worker->task_count++];
     const char *source = json_string_value(json_object_get(json, "triggerSource"));
     double max_duration = 0;
 
-    enum err err = read_name(spot, json_object_get(json, "id"), "id", &task->id);
+    enum err err = read_name(location, json_object_get(json, "id"), "id", &task->id);
     if (!err && !task->id)
-        err = registration_refuse(spot, "id", "must be a string of 1 to 256 bytes");
+        err = registration_refuse(location, "id", "must be a string of 1 to 256 bytes");
     err = err ? err
-              : read_path(spot, json_object_get(json, "filePath"), "filePath",
+              : read_path(location, json_object_get(json, "filePath"), "filePath",
                           &task->file_path);
     err = err ? err
-              : read_path(spot, json_object_get(json, "exportName"), "exportName",
+              : read_path(location, json_object_get(json, "exportName"), "exportName",
                           &task->export_name);
-    err = err ? err : read_task_queue(spot, json_object_get(json, "queue"), task, worker);
-    err = err ? err : read_retry(spot, json_object_get(json, "retry"), task);
-    err = err ? err : read_schedule(spot, json_object_get(json, "schedule"), task);
-    err = err ? err : read_ttl(spot, json_object_get(json, "ttl"), task);
+    err =
+        err ? err : read_task_queue(location, json_object_get(json, "queue"), task, worker);
+    err = err ? err : read_retry(location, json_object_get(json, "retry"), task);
+    err = err ? err : read_schedule(location, json_object_get(json, "schedule"), task);
+    err = err ? err : read_ttl(location, json_object_get(json, "ttl"), task);
     err = err ? err
-              : read_number(spot, json_object_get(json, "maxDuration"), "maxDuration",
+              : read_number(location, json_object_get(json, "maxDuration"), "maxDuration",
                             INT32_MAX, &max_duration);
-    err = err ? err : read_machine(spot, json_object_get(json, "machine"), task);
+    err = err ? err : read_machine(location, json_object_get(json, "machine"), task);
     task->is_scheduled = source && !strcmp(source, "schedule");
     task->max_duration_s = max_duration < INT32_MAX ? (uint32_t)ceil(max_duration) : 0;
     return err;
@@ -377,7 +385,7 @@ static enum err read_task(const struct registration_spot *spot, const json_t *js
 
 /* ---- one element after the other ---- */
 
-static enum err add_task(const struct registration_spot *spot, const json_t *json,
+static enum err add_task(const struct registration_location *location, const json_t *json,
                          struct worker *worker)
 {
     size_t count = worker->task_count;
@@ -386,7 +394,7 @@ static enum err add_task(const struct registration_spot *spot, const json_t *jso
         worker->tasks = mem_resize(worker->tasks, room * sizeof(struct worker_task));
     }
     worker->tasks[count] = (struct worker_task){ 0 };
-    return read_task(spot, json, worker);
+    return read_task(location, json, worker);
 }
 
 /* Loads an element without its schema, a part of the text. That may have what no tree can
@@ -412,20 +420,21 @@ static void keep_schema(struct slice schema, struct worker_task *task)
         task->schema = bytes_create(schema);
 }
 
-static enum err read_element(const struct registration_spot *spot, struct slice span,
-                             struct registration_reader *reader)
+static enum err read_element(const struct registration_location *location,
+                             struct slice span, struct registration_reader *reader)
 {
     struct failure wrong;
     if (scan_type(span) != SCAN_OBJECT)
-        return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: must be an object",
-                       spot->list, spot->index);
+        return explain(location->why, ERR_INVALID, "metadata.%s[%zu]: must be an object",
+                       location->list, location->index);
     struct slice schema = scan_member(span, "payloadSchema");
     json_t *json = load_without(span, schema, &wrong);
     if (!json)
-        return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: %s", spot->list,
-                       spot->index, wrong.text);
-    enum err err = reader->list == DECLARED_TASKS ? add_task(spot, json, reader->worker)
-                                                  : read_queue(spot, json, reader->worker);
+        return explain(location->why, ERR_INVALID, "metadata.%s[%zu]: %s", location->list,
+                       location->index, wrong.text);
+    enum err err = reader->list == DECLARED_TASKS
+                       ? add_task(location, json, reader->worker)
+                       : read_queue(location, json, reader->worker);
     if (!err && reader->list == DECLARED_TASKS)
         unsupported_note_task(&reader->unsupported, json);
     else if (!err)
@@ -503,13 +512,13 @@ static void begin_list(struct registration_reader *reader, enum declaration_part
 static enum err read_one(struct registration_reader *reader, struct slice span,
                          struct failure *why)
 {
-    struct registration_spot spot = { declaration_name(reader->list), reader->index++,
-                                      reader->is_stored, why };
+    struct registration_location location = { declaration_name(reader->list),
+                                              reader->index++, reader->is_stored, why };
     size_t most = reader->list == DECLARED_TASKS ? reader->tasks_max : reader->queues_max;
-    if (spot.index == most)
-        return explain(why, ERR_INVALID, "metadata.%s: too many (max %zu)", spot.list,
+    if (location.index == most)
+        return explain(why, ERR_INVALID, "metadata.%s: too many (max %zu)", location.list,
                        most);
-    return read_element(&spot, span, reader);
+    return read_element(&location, span, reader);
 }
 
 static void note_lists(struct registration_reader *reader)

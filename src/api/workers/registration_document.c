@@ -234,27 +234,27 @@ static void forget(struct engine *engine, struct environment *env, struct worker
     worker_destroy(worker);
 }
 
-static struct workers_beside versions_beside(const struct engine *engine,
-                                             const struct environment *env)
+static struct sibling_workers sibling_versions(const struct engine *engine,
+                                               const struct environment *env)
 {
-    struct workers_beside beside = { .is_branch = environment_is_branch(env) };
+    struct sibling_workers siblings = { .is_branch = environment_is_branch(env) };
     uint32_t at = 0;
     for (struct environment *other; (other = engine_next_environment(engine, &at));) {
         if (other == env || !engine_share_quota(env, other->number))
             continue;
         struct workers_sum *sum =
-            environment_is_branch(other) ? &beside.branches : &beside.others;
+            environment_is_branch(other) ? &siblings.branches : &siblings.others;
         sum->versions += other->fleet->workers->count;
         sum->tasks += other->fleet->workers->tasks;
     }
-    return beside;
+    return siblings;
 }
 
 void registration_forget_oldest(struct engine *engine, struct environment *env)
 {
     struct workers *workers = env->fleet->workers;
-    struct workers_beside beside = versions_beside(engine, env);
-    for (struct worker *worker; (worker = workers_take_excess(workers, beside));)
+    struct sibling_workers siblings = sibling_versions(engine, env);
+    for (struct worker *worker; (worker = workers_take_excess(workers, siblings));)
         forget(engine, env, worker);
 }
 

@@ -21,11 +21,11 @@ bool worker_has_token(const struct api_call *call)
     return call->identity->kind == CREDENTIAL_WORKER_TOKEN;
 }
 
-void worker_hear(const struct api_call *call)
+void worker_touch_session(const struct api_call *call)
 {
     const struct tracked *run = environment_find(call->env, call->params[0]);
     if (run)
-        dev_sessions_hear(call->env, &run->run);
+        dev_sessions_touch(call->env, &run->run);
 }
 
 enum { DISCONNECT_MAX = 500 };
@@ -251,7 +251,7 @@ static enum err look(struct api_call *call, bool since)
 
 enum err worker_latest(struct api_call *call)
 {
-    worker_hear(call);
+    worker_touch_session(call);
     attempt_look(api_engine(call->api), call->env, call->params[0]);
     return look(call, false);
 }
@@ -267,7 +267,7 @@ enum err worker_heartbeat(struct api_call *call)
     const struct tracked *run = environment_find(call->env, call->params[0]);
     if (run && attempt_is_hidden(&run->run, worker_has_token(call)))
         return explain(&call->why, ERR_NOT_FOUND, "Run not found");
-    worker_hear(call);
+    worker_touch_session(call);
     attempt_heartbeat(api_engine(call->api), call->env, call->params[0], call->params[1]);
     api_reply_json(call, 200, SLICE("{\"ok\":true}"));
     return OK;

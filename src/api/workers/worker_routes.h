@@ -46,4 +46,4 @@ enum err worker_take(struct api_call *call, struct environment *const *environme
 bool worker_has_token(const struct api_call *call);
 
 /* Notes that the worker of the call's run is connected. */
-void worker_hear(const struct api_call *call);
+void worker_touch_session(const struct api_call *call);

@@ -198,9 +198,9 @@ static bool is_among(struct slice key, const char *const *names)
     return false;
 }
 
-size_t envelope_tell_others(const struct envelope *envelope, const char *where,
-                            const char *const *known, struct ignored *ignored,
-                            struct slice *first)
+size_t envelope_report_others(const struct envelope *envelope, const char *where,
+                              const char *const *known, struct ignored *ignored,
+                              struct slice *first)
 {
     size_t count = 0;
     for (size_t i = 0; i < envelope->count; i++) {

@@ -59,9 +59,9 @@ struct slice envelope_get(const struct envelope *envelope, const char *name);
 /* Notes all members that are not among the known ones as ignored. known ends with NULL.
  * ignored NULL: they are only counted. Returns their number, and the raw key of the first
  * one if first is set. */
-size_t envelope_tell_others(const struct envelope *envelope, const char *where,
-                            const char *const *known, struct ignored *ignored,
-                            struct slice *first);
+size_t envelope_report_others(const struct envelope *envelope, const char *where,
+                              const char *const *known, struct ignored *ignored,
+                              struct slice *first);
 
 /* Returns the decoded payload if it is a JSON string, otherwise absent. */
 struct slice envelope_payload_text(const struct envelope *envelope);

@@ -90,14 +90,14 @@ static bool sync_folder_of(const char *path)
 enum err key_file_write(const char *path, const unsigned char key[KEY_LEN],
                         struct failure *why)
 {
-    char text[KEY_HEX_LEN + 2], beside[PATH_MAX];
-    int length = snprintf(beside, sizeof(beside), "%s.new", path);
-    if (length < 0 || (size_t)length >= sizeof(beside))
+    char text[KEY_HEX_LEN + 2], temporary[PATH_MAX];
+    int length = snprintf(temporary, sizeof(temporary), "%s.new", path);
+    if (length < 0 || (size_t)length >= sizeof(temporary))
         return explain(why, ERR_INVALID, "%s: path too long", path);
     text_to_hex(key, KEY_LEN, text);
     text[KEY_HEX_LEN] = '\n';
 
-    int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool made = file >= 0 && fchmod(file, 0600) == 0 &&
                 write_all(file, text, KEY_HEX_LEN + 1) && fsync(file) == 0;
     int reason = errno;
@@ -105,12 +105,12 @@ enum err key_file_write(const char *path, const unsigned char key[KEY_LEN],
         made = false;
         reason = errno;
     }
-    if (made && (rename(beside, path) || !sync_folder_of(path))) {
+    if (made && (rename(temporary, path) || !sync_folder_of(path))) {
         made = false;
         reason = errno;
     }
     if (!made && file >= 0)
-        unlink(beside); /* it may hold the key */
+        unlink(temporary); /* it may hold the key */
     OPENSSL_cleanse(text, sizeof(text));
     if (made)
         return OK;

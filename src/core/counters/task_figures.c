@@ -12,8 +12,8 @@ enum { FIRST_CAPACITY = 2 };
 
 static void finish(struct task_table *table, struct task_figures *task)
 {
-    if (table->room)
-        room_give(table->room, task->capacity * sizeof(*task->slots));
+    if (table->quota)
+        quota_release(table->quota, task->capacity * sizeof(*task->slots));
     bytes_unref(task->task);
     free(task->slots);
 }
@@ -73,10 +73,10 @@ static bool grow(struct task_table *table, struct task_figures *task)
     size_t capacity = task->capacity ? task->capacity * 2 : FIRST_CAPACITY;
     capacity = capacity < TASK_SLOTS ? capacity : TASK_SLOTS;
     size_t more = (capacity - task->capacity) * sizeof(*task->slots);
-    if (table->room && !room_has(table->room, more))
+    if (table->quota && !quota_has(table->quota, more))
         return false;
-    if (table->room)
-        room_take(table->room, more);
+    if (table->quota)
+        quota_take(table->quota, more);
     task->capacity = capacity;
     task->slots = mem_resize(task->slots, capacity * sizeof(*task->slots));
     return true;

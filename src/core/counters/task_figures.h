@@ -3,16 +3,16 @@
  *   run created, run ended ──► its task ──► the slot of this quarter of an hour
  *
  * A slot without events is not stored, so a task that was idle for a quarter costs nothing
- * for it. The first TASK_FIGURES_MAX tasks are counted. A task without events in six hours is
- * replaced by a new one. Runs of tasks that find no place are left out. When the memory for
- * the project's figures is used up, a task loses its oldest slot for a new one.
+ * for it. The first TASK_FIGURES_MAX tasks are counted. A task without events in six hours
+ * is replaced by a new one. Runs of tasks that find no place are left out. When the memory
+ * for the project's figures is used up, a task loses its oldest slot for a new one.
  *
  * The figures are in memory only and begin empty at each start. */
 #pragma once
 
 #include <stdbool.h>
 
-#include "base/room.h"
+#include "base/quota.h"
 #include "core/counters/octaves.h"
 #include "runcast/run.h"
 
@@ -41,8 +41,8 @@ struct task_figures {
 struct task_table {
     struct task_figures *tasks; /* grows to TASK_FIGURES_MAX */
     size_t count;
-    bool is_cut;       /* a run was left out, because a limit was reached */
-    struct room *room; /* quota of the slots; NULL: none */
+    bool is_cut;         /* a run was left out, because a limit was reached */
+    struct quota *quota; /* quota of the slots; NULL: none */
 };
 
 void task_table_finish(struct task_table *table);

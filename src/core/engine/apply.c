@@ -7,9 +7,9 @@
  * the engine.
  *
  *   apply ── canceled: cancel its children ───────► run_commands ─┐
- *     ▲   ── its parent, its branch, its version ─► sweep ────────┼─► again ─► flight
- *     │   ── ended: runs that wait for it resume ─► waits ────────┘               │
- *     └────────────── the store has taken the commit of the command ◄─────────────┘
+ *     ▲   ── its parent, its branch, its version ─► sweep ────────┼─► store_retry ─► flight
+ *     │   ── ended: runs that wait for it resume ─► waits ────────┘                     │
+ *     └────────────── the store has taken the commit of the command ◄───────────────────┘
  *
  * The circle ends: a command begins only where the state demands it, and its commit leaves
  * that state. No call comes back within a call: flight.c decides at the end of the turn.
@@ -46,7 +46,7 @@ static void end_children(struct engine *engine, struct tracked *run)
 /* Returns true if the worker of the run must be notified of the new snapshot. The response
  * to its own start, complete or dequeue names the snapshot; any other change it did not
  * request. */
-static bool is_news(const struct tracked *known, const struct run *next)
+static bool must_notify(const struct tracked *known, const struct run *next)
 {
     if (!known || known->run.snapshot == next->snapshot)
         return false;
@@ -66,18 +66,18 @@ static void begin_silence(const struct engine *engine, struct tracked *run)
     if (run->run.status == RUN_RETRYING && run->run.execution == EXECUTION_EXECUTING)
         from = engine_deadline(engine, run->run.due_at);
     run->alive_until = from + engine->options.heartbeat_ms;
-    if (run->heard_until)
-        run->heard_until = run_is_with_worker(&run->run) ? now + SESSION_LOST_MS : 0;
+    if (run->polled_until)
+        run->polled_until = run_is_with_worker(&run->run) ? now + SESSION_LOST_MS : 0;
 }
 
 static void apply_run(struct engine *engine, struct environment *env, struct change *change)
 {
     const struct tracked *known = environment_find(env, slice_of(change->run.id));
-    bool news = is_news(known, &change->run);
+    bool notify = must_notify(known, &change->run);
     if (run_is_final(&change->run) && !(known && run_is_final(&known->run)))
         metric_add(M_ENDED_CANCELED + (change->run.status - RUN_CANCELED), 1);
     struct tracked *run = environment_put(env, &change->run, change->seq);
-    if (news)
+    if (notify)
         engine_notice(engine, run);
     begin_silence(engine, run);
     debounce_keys_note(engine, run);
@@ -87,7 +87,7 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
     waits_note(engine, run);
     if (run_is_final(&run->run)) {
         waits_end(engine, env, slice_of(run->run.id));
-        ends_tell(engine, env, slice_of(run->run.id));
+        ends_notify(engine, env, slice_of(run->run.id));
     }
     if (run_is_settled(&run->run) && run->run.status == RUN_CANCELED)
         end_children(engine, run);

@@ -106,8 +106,8 @@ bool attempt_heartbeat(struct engine *engine, struct environment *env, struct sl
         return false;
     int64_t now = loop_now_ms(engine->loop);
     run->alive_until = now + engine->options.heartbeat_ms;
-    if (run->heard_until)
-        run->heard_until = now + SESSION_LOST_MS;
+    if (run->polled_until)
+        run->polled_until = now + SESSION_LOST_MS;
     return true; /* the timer checks this when it fires: no heap work per heartbeat */
 }
 
@@ -118,8 +118,8 @@ void attempt_look(struct engine *engine, struct environment *env, struct slice r
     struct tracked *run = environment_find(env, run_id);
     if (!env->is_dev || !run || !run_is_with_worker(&run->run))
         return;
-    bool is_first = !run->heard_until;
-    run->heard_until = loop_now_ms(engine->loop) + SESSION_LOST_MS;
+    bool is_first = !run->polled_until;
+    run->polled_until = loop_now_ms(engine->loop) + SESSION_LOST_MS;
     if (is_first && !run->in_flight)
         engine_place(engine, run);
 }
@@ -217,7 +217,7 @@ static bool may_keep(struct complete_attempt *op, struct slice ending)
 static struct bytes *error_of_quota(const struct complete_attempt *op, const char *what,
                                     struct slice ending)
 {
-    const struct room *project = engine_stored_room(op->command.env);
+    const struct quota *project = engine_storage_quota(op->command.env);
     struct buf text = { 0 };
     metric_add(M_OVER_QUOTA, 1);
     buf_print(

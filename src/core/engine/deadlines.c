@@ -106,7 +106,7 @@ void attempt_release(struct engine *engine, struct environment *env, struct slic
     command_begin(engine, env, run_id, &op->command, decide_release, done);
 }
 
-static void tell_lost(const struct command *command, const struct run *now)
+static void log_lost(const struct command *command, const struct run *now)
 {
     log_decision("attempt lost", command->env->id, now->id,
                  "its worker stopped its heartbeat", "attempt", log_number(now->attempt),
@@ -126,7 +126,7 @@ static enum decision stalled(const struct command *command, const struct run *no
         if (run_advance(next, EVENT_RETRY_QUEUED, time))
             return DECISION_NOTHING;
         next->due_at = time + STALLED_RETRY_MS;
-        tell_lost(command, now);
+        log_lost(command, now);
         log_decision("retry planned", command->env->id, now->id, "its attempt was lost",
                      "attempt", log_number(now->attempt), "delay_ms",
                      log_number(STALLED_RETRY_MS), NULL);
@@ -134,7 +134,7 @@ static enum decision stalled(const struct command *command, const struct run *no
     }
     if (run_advance(next, command->env->is_dev ? EVENT_INTERRUPTED : EVENT_FAILED, time))
         return DECISION_NOTHING;
-    tell_lost(command, now);
+    log_lost(command, now);
     run_end_with(next,
                  error_internal(code, command->env->is_dev
                                           ? "Its worker (trigger dev) disconnected and "

@@ -41,7 +41,7 @@ static void leave_line(struct dequeue *dequeue)
         line_leave(&dequeue->seats[i]);
 }
 
-static void hurry(struct dequeue_seat *seat, int64_t until)
+static void shorten_wait(struct dequeue_seat *seat, int64_t until)
 {
     struct dequeue *dequeue = seat->dequeue;
     struct timers *timers = loop_timers(dequeue->command.engine->loop);
@@ -55,7 +55,7 @@ static void finish_dequeue(struct dequeue *dequeue, enum err status)
     struct engine *engine = dequeue->command.engine;
     leave_line(dequeue);
     if (dequeue->seat_count)
-        line_unname(&dequeue->seats[0]);
+        line_clear_name(&dequeue->seats[0]);
     loop_cancel_deferred(&dequeue->deferred);
     timers_clear(loop_timers(engine->loop), &dequeue->timer);
     for (size_t i = 0; i < dequeue->seat_count; i++)
@@ -525,7 +525,7 @@ static enum err dequeue_begin_among(struct engine *engine,
         dequeue->seats[i] = (struct dequeue_seat){ .dequeue = dequeue,
                                                    .env = environments[i],
                                                    .deployed_only = terms->deployed_only,
-                                                   .hurry = hurry };
+                                                   .shorten_wait = shorten_wait };
         environment_hold(environments[i]);
         list_init(&dequeue->seats[i].link);
     }

@@ -1,7 +1,7 @@
 /* ends.c - a table of watched ids, and a list of those that have ended.
  *
  *   ends_watch ─► env + id ─► struct end_point ─► its watches
- *                                  │ ends_tell
+ *                                  │ ends_notify
  *                                  ▼
  *                               the list ─► end of the turn: watch by watch is called
  *
@@ -14,12 +14,12 @@
 #include "base/mem.h"
 #include "core/engine/state.h"
 
-enum { TOLD_AT_ONCE = 8 };
+enum { NOTIFIED_AT_ONCE = 8 };
 
 struct end_point {
     char key[ENVIRONMENT_KEY];
     struct list watches; // end_watch::link
-    struct list link;    // engine::ends_told; if linked, it is not in the table
+    struct list link;    // engine::ends_due; if linked, it is not in the table
 };
 
 static struct slice key_of(const void *value)
@@ -70,26 +70,26 @@ void ends_unwatch(struct engine *engine, struct end_watch *watch)
         drop(engine, point);
 }
 
-void ends_tell(struct engine *engine, const struct environment *env, struct slice id)
+void ends_notify(struct engine *engine, const struct environment *env, struct slice id)
 {
     struct end_point *point = engine->end_points.count ? find(engine, env, id) : NULL;
     if (!point)
         return;
     table_remove(&engine->end_points, slice_of(point->key));
-    list_append(&engine->ends_told, &point->link);
-    loop_wake(engine->loop, &engine->end_teller);
+    list_append(&engine->ends_due, &point->link);
+    loop_wake(engine->loop, &engine->end_notifier);
 }
 
 /* Calls watches for a time slice, since thousands may wait for one run. */
-static bool tell_some(struct flusher *flusher)
+static bool notify_some(struct flusher *flusher)
 {
-    struct engine *engine = container_of(flusher, struct engine, end_teller);
-    struct stint stint = loop_stint(engine->loop);
-    while (!list_empty(&engine->ends_told)) {
+    struct engine *engine = container_of(flusher, struct engine, end_notifier);
+    struct timeslice timeslice = loop_timeslice(engine->loop);
+    while (!list_empty(&engine->ends_due)) {
         struct end_point *point =
-            container_of(engine->ends_told.next, struct end_point, link);
+            container_of(engine->ends_due.next, struct end_point, link);
         struct end_watch *watch = container_of(point->watches.next, struct end_watch, link);
-        if (!stint_goes_on_by(&stint, TOLD_AT_ONCE))
+        if (!timeslice_left_every(&timeslice, NOTIFIED_AT_ONCE))
             return true;
         ends_unwatch(engine, watch);
         watch->fn(watch);
@@ -100,14 +100,14 @@ static bool tell_some(struct flusher *flusher)
 void ends_init(struct engine *engine)
 {
     table_init(&engine->end_points, key_of);
-    list_init(&engine->ends_told);
-    engine->end_teller = (struct flusher){ .fn = tell_some };
-    loop_add_flusher(engine->loop, &engine->end_teller);
+    list_init(&engine->ends_due);
+    engine->end_notifier = (struct flusher){ .fn = notify_some };
+    loop_add_flusher(engine->loop, &engine->end_notifier);
 }
 
 void ends_finish(struct engine *engine)
 {
-    assert(!engine->end_points.count && list_empty(&engine->ends_told));
+    assert(!engine->end_points.count && list_empty(&engine->ends_due));
     table_finish(&engine->end_points);
-    loop_remove_flusher(&engine->end_teller);
+    loop_remove_flusher(&engine->end_notifier);
 }

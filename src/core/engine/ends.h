@@ -21,7 +21,7 @@ void ends_watch(struct engine *engine, const struct environment *env, struct sli
 void ends_unwatch(struct engine *engine, struct end_watch *watch);
 
 /* The run or batch has ended: schedules the calls of its watches. */
-void ends_tell(struct engine *engine, const struct environment *env, struct slice id);
+void ends_notify(struct engine *engine, const struct environment *env, struct slice id);
 
 /* ---- the engine's ---- */
 

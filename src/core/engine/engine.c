@@ -8,10 +8,10 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/engine/again.h"
 #include "core/engine/debounce_keys.h"
 #include "core/engine/ends.h"
 #include "core/engine/state.h"
+#include "core/engine/store_retry.h"
 
 enum {
     PROJECT_SHARES = 4, /* a project has the memory of this many environments */
@@ -23,21 +23,21 @@ enum {
  * runs, however busy the others are. */
 static void note_largest(struct environment *env)
 {
-    struct trimmed_room *project = env->project_final;
-    if (!trimmed_room_surplus(project))
+    struct trimmed_quota *project = env->project_final;
+    if (!trimmed_quota_excess(project))
         return;
     const struct environment *largest = project->largest;
-    if (!largest || room_gives_before(&env->finals, &largest->finals, &project->room))
+    if (!largest || quota_gives_before(&env->finals, &largest->finals, &project->quota))
         project->largest = env;
 }
 
 static size_t bytes_to_keep(struct environment *env)
 {
-    struct trimmed_room *project = env->project_final;
+    struct trimmed_quota *project = env->project_final;
     if (!project || project->largest != env)
         return env->budget;
     project->largest = NULL;
-    size_t surplus = trimmed_room_surplus(project);
+    size_t surplus = trimmed_quota_excess(project);
     if (!surplus) /* another environment has evicted runs meanwhile */
         return env->budget;
     size_t share = env->finals.used / TRIMMED_SHARE;
@@ -46,15 +46,15 @@ static size_t bytes_to_keep(struct environment *env)
     return keep < env->budget ? keep : env->budget;
 }
 
-void engine_join_finished(struct environment *env, struct trimmed_room *project,
-                          struct room *branches)
+void engine_join_finished(struct environment *env, struct trimmed_quota *project,
+                          struct quota *branches)
 {
     size_t memory = env->engine->options.memory;
     if (branches)
-        branches->outer = &project->room;
+        branches->outer = &project->quota;
     env->project_final = project;
-    env->finals.outer = branches ? branches : &project->room;
-    project->room.limit =
+    env->finals.outer = branches ? branches : &project->quota;
+    project->quota.limit =
         memory < SIZE_MAX / PROJECT_SHARES ? PROJECT_SHARES * memory : SIZE_MAX;
 }
 
@@ -93,7 +93,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     certainty_init(&engine->certainty, loop);
     engine->certainty.is_certain = options->is_certain;
     engine->certainty.owner = options->owner;
-    again_init(engine);
+    store_retry_init(engine);
     flights_init(engine);
     waits_init(engine);
     debounce_keys_init(engine);
@@ -108,9 +108,10 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     loop_add_flusher(loop, &engine->evictor);
     engine->due_kind = timers_kind(loop_timers(loop), deadlines_on_due);
     engine->wait_kind = timers_kind(loop_timers(loop), dequeue_timed_out);
-    engine->fleets = (struct fleets){
-        .loop = loop, .on_change = on_fleet, .full_room = engine_full_room, .owner = engine
-    };
+    engine->fleets = (struct fleets){ .loop = loop,
+                                      .on_change = on_fleet,
+                                      .full_quota = engine_full_quota,
+                                      .owner = engine };
     fleets_init(&engine->fleets);
     return engine;
 }
@@ -147,7 +148,7 @@ void engine_destroy(struct engine *engine)
     loop_remove_flusher(&engine->evictor);
     certainty_finish(&engine->certainty);
     flights_finish(engine);
-    again_finish(engine);
+    store_retry_finish(engine);
     free(engine);
 }
 

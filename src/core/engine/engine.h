@@ -63,13 +63,13 @@ struct certainty *engine_certainty(struct engine *engine);
 
 /* Adds the environment to the storage quota of its project. Its stored bytes count from now
  * on, also while the environment is not in memory. Further calls have no effect. */
-void engine_join_stored(struct engine *engine, uint32_t number, struct room *project);
+void engine_join_stored(struct engine *engine, uint32_t number, struct quota *project);
 
 /* Lets finished runs of the environment count toward the memory budget of its project,
- * which is four times that of one environment. branches: the room inside it of all preview
+ * which is four times that of one environment. branches: the quota inside it of all preview
  * branches, for one of these; else NULL. No run of it may be in memory yet. */
-void engine_join_finished(struct environment *env, struct trimmed_room *project,
-                          struct room *branches);
+void engine_join_finished(struct environment *env, struct trimmed_quota *project,
+                          struct quota *branches);
 
 /* Returns ERR_QUOTA if `more` bytes would exceed the storage quota of the project. Commits
  * in flight do not count, unless they were reserved (engine_hold_stored). */
@@ -87,10 +87,10 @@ bool engine_is_at_quota(const struct environment *env);
 
 /* Quotas have changed: waiting workers get runs of every environment that is below its
  * quota. */
-void engine_look_for_room(struct engine *engine);
+void engine_check_full_quotas(struct engine *engine);
 
 /* Returns the storage quota of the project if it is reached, NULL otherwise. */
-const struct room *engine_full_room(const struct environment *env);
+const struct quota *engine_full_quota(const struct environment *env);
 
 /* Reserves quota for bytes that are being written. Release them when the write has
  * succeeded or failed. */
@@ -244,12 +244,12 @@ struct trigger {
     bool joined;
 
     /* The engine's. */
-    struct trigger *twin;    /* an earlier item with the same idempotency key; NULL: none */
-    struct trigger *leader;  /* an earlier item with the same debounce key, whose run is
+    struct trigger *original; /* earlier item with the same idempotency key; NULL: none */
+    struct trigger *leader;   /* an earlier item with the same debounce key, whose run is
                               * made; NULL: none */
-    char pushes[RUN_ID_MAX]; /* the delayed run that has its debounce key; "": none */
-    bool replaces;           /* that run is too old to be pushed: a new one gets the key */
-    struct change *change;   /* in the commit, of a run that is made */
+    char pushes[RUN_ID_MAX];  /* the delayed run that has its debounce key; "": none */
+    bool replaces;            /* that run is too old to be pushed: a new one gets the key */
+    struct change *change;    /* in the commit, of a run that is made */
 };
 
 struct trigger_op {

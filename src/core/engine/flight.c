@@ -409,8 +409,8 @@ static void decide_into(struct flight *flight, struct flight *of, struct command
 static bool apply_some(struct store_commit *commit)
 {
     struct flight *flight = container_of(commit, struct flight, commit);
-    struct stint stint = loop_stint(flight->engine->loop);
-    while (flight->applied < commit->change_count && stint_goes_on(&stint))
+    struct timeslice timeslice = loop_timeslice(flight->engine->loop);
+    while (flight->applied < commit->change_count && timeslice_left(&timeslice))
         engine_apply(flight->engine, &commit->changes[flight->applied++], 1);
     return flight->applied < commit->change_count;
 }
@@ -516,13 +516,14 @@ static void count_parked(const struct flight *flight, size_t *changes, size_t *c
 
 /* Decides parked commands within the time slice; the rest stays parked, before newer
  * ones. */
-static void decide_some(struct flight *flight, struct flight *of, struct stint *stint)
+static void decide_some(struct flight *flight, struct flight *of,
+                        struct timeslice *timeslice)
 {
     struct list parked;
     list_init(&parked);
     list_move_all(&parked, &of->parked);
     bool is_alone = false;
-    while (!list_empty(&parked) && !is_alone && stint_goes_on(stint)) {
+    while (!list_empty(&parked) && !is_alone && timeslice_left(timeslice)) {
         struct command *command = container_of(parked.next, struct command, link);
         if (command->is_group && !list_empty(&of->decided))
             break;
@@ -540,7 +541,7 @@ static void on_committed(struct store_commit *commit, enum store_status status);
 /* Decides the flight's own commands, then those of the flights that it has borrowed. */
 static void decide_parked(struct flight *flight)
 {
-    struct stint stint = loop_stint(flight->engine->loop);
+    struct timeslice timeslice = loop_timeslice(flight->engine->loop);
     size_t changes = 0, claims = 0;
     begin_deciding(flight);
     count_parked(flight, &changes, &claims);
@@ -555,11 +556,11 @@ static void decide_parked(struct flight *flight)
     flight->commit.claims = mem_new_array(struct claim, claims);
     flight->claimants = mem_new_array(struct claimant, claims);
     flight->applied = 0;
-    decide_some(flight, flight, &stint);
+    decide_some(flight, flight, &timeslice);
     list_each (link, &flight->borrowed) {
         struct flight *borrowed = container_of(link, struct flight, lent);
         if (fits(flight, borrowed))
-            decide_some(flight, borrowed, &stint);
+            decide_some(flight, borrowed, &timeslice);
     }
 }
 

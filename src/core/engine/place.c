@@ -9,15 +9,15 @@
 #include "core/engine/attempts.h"
 #include "core/engine/state.h"
 #include "core/fleet/dev_sessions.h"
-#include "core/fleet/lookout.h"
 #include "core/fleet/versions.h"
+#include "core/fleet/waiting_log.h"
 #include "core/model/run_life.h"
 #include "core/model/wait_list.h"
 
 int64_t engine_lost_at(const struct tracked *run)
 {
-    bool is_polled = run->heard_until && run->heard_until < run->alive_until;
-    return is_polled ? run->heard_until : run->alive_until;
+    bool is_polled = run->polled_until && run->polled_until < run->alive_until;
+    return is_polled ? run->polled_until : run->alive_until;
 }
 
 /* Returns true if the run belongs into its queue. A queued run does not while its retry is
@@ -55,7 +55,7 @@ static int64_t while_failing(const struct engine *engine, const struct tracked *
     int64_t now = loop_now_ms(engine->loop);
     if (!engine_store_fails(engine))
         return deadline;
-    return resumes || deadline <= now ? now + STORE_AGAIN_MS : deadline;
+    return resumes || deadline <= now ? now + STORE_RETRY_MS : deadline;
 }
 
 /* Returns which workers may have the run: in dev those of its session; elsewhere all, but a
@@ -88,7 +88,7 @@ void engine_place(struct engine *engine, struct tracked *run)
         queues_leave(&env->queues, &run->item);
     }
     engine_match(engine, env);
-    lookout_note(run);
+    waiting_log_note(run);
 
     int64_t deadline = while_failing(engine, run, next_deadline(engine, run));
     bool is_queued = run->item.place && run->run.execution == EXECUTION_QUEUED;

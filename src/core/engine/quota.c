@@ -1,52 +1,52 @@
 /* quota.c - how many bytes a project stores, and whether it may store more.
  *
  *   store: bytes of an environment ─┐
- *   store: it has grown or shrunk  ─┼─► room of the project ─► full: nothing starts in its
+ *   store: it has grown or shrunk  ─┼─► quota of the project ─► full: nothing starts in its
  *   bytes that are being written   ─┘                         environments until it is not
  *
- * Environments of one project share its quota, a struct room (base/room.h). */
+ * Environments of one project share its quota, a struct quota (base/quota.h). */
 #include "base/metrics.h"
 #include "core/engine/state.h"
 
 /* Adds stored bytes, or removes them (negative). More may be removed than the sum, if the
  * sum in the database was too small from the beginning; the result is at least 0. */
-static void count_stored(struct room *project, int64_t bytes)
+static void count_stored(struct quota *project, int64_t bytes)
 {
     size_t less = bytes < 0 ? (size_t)-bytes : 0;
     if (less > project->used)
         less = project->used;
     size_t more = bytes > 0 ? (size_t)bytes : 0;
-    room_give(project, less);
-    room_take(project, more);
+    quota_release(project, less);
+    quota_take(project, more);
     metric_add(M_STORED_BYTES, (int64_t)more - (int64_t)less);
 }
 
-static bool is_full(const struct room *project)
+static bool is_full(const struct quota *project)
 {
-    return project && project->limit && !room_has(project, 1);
+    return project && project->limit && !quota_has(project, 1);
 }
 
-const struct room *engine_full_room(const struct environment *env)
+const struct quota *engine_full_quota(const struct environment *env)
 {
-    const struct room *project = engine_stored_room(env);
+    const struct quota *project = engine_storage_quota(env);
     return is_full(project) ? project : NULL;
 }
 
 bool engine_is_at_quota(const struct environment *env)
 {
-    return is_full(engine_stored_room(env));
+    return is_full(engine_storage_quota(env));
 }
 
 /* Matches waiting runs in every environment of the project, after it has left its quota. */
-static void match_project(struct engine *engine, const struct room *project)
+static void match_project(struct engine *engine, const struct quota *project)
 {
     uint32_t at = 0;
     for (struct environment *env; (env = slots_next(&engine->environments, &at));)
-        if (engine_stored_room(env) == project)
+        if (engine_storage_quota(env) == project)
             engine_match(engine, env);
 }
 
-void engine_look_for_room(struct engine *engine)
+void engine_check_full_quotas(struct engine *engine)
 {
     uint32_t at = 0;
     for (struct environment *env; (env = slots_next(&engine->environments, &at));)
@@ -56,18 +56,18 @@ void engine_look_for_room(struct engine *engine)
 
 void engine_hold_stored(const struct environment *env, size_t bytes)
 {
-    room_take(engine_stored_room(env), bytes);
+    quota_take(engine_storage_quota(env), bytes);
 }
 
 /* If the sum in the database was too small, more may be removed than there is. */
 void engine_release_stored(struct engine *engine, const struct environment *env,
                            size_t bytes)
 {
-    struct room *project = engine_stored_room(env);
+    struct quota *project = engine_storage_quota(env);
     if (!project || !bytes)
         return;
     bool was_full = is_full(project);
-    room_give(project, bytes < project->used ? bytes : project->used);
+    quota_release(project, bytes < project->used ? bytes : project->used);
     if (was_full && !is_full(project))
         match_project(engine, project);
 }
@@ -75,7 +75,7 @@ void engine_release_stored(struct engine *engine, const struct environment *env,
 void quota_on_stored(void *owner, uint32_t number, int64_t bytes)
 {
     struct engine *engine = owner;
-    struct room *project = slots_get(&engine->stored, number);
+    struct quota *project = slots_get(&engine->stored, number);
     if (!project)
         return;
     bool was_full = is_full(project);
@@ -88,11 +88,11 @@ void quota_on_stored(void *owner, uint32_t number, int64_t bytes)
 uint64_t quota_share_of(void *owner, uint32_t number)
 {
     const struct engine *engine = owner;
-    const struct room *project = slots_get(&engine->stored, number);
+    const struct quota *project = slots_get(&engine->stored, number);
     return project ? (uintptr_t)project : number;
 }
 
-void engine_join_stored(struct engine *engine, uint32_t number, struct room *project)
+void engine_join_stored(struct engine *engine, uint32_t number, struct quota *project)
 {
     void **joined = slots_at(&engine->stored, number);
     if (*joined)
@@ -103,8 +103,8 @@ void engine_join_stored(struct engine *engine, uint32_t number, struct room *pro
 
 enum err engine_check_quota(const struct environment *env, size_t more, struct failure *why)
 {
-    const struct room *project = engine_stored_room(env);
-    if (!project || !project->limit || room_has(project, more))
+    const struct quota *project = engine_storage_quota(env);
+    if (!project || !project->limit || quota_has(project, more))
         return OK;
     metric_add(M_OVER_QUOTA, 1);
     return explain(why, ERR_QUOTA,
@@ -115,7 +115,7 @@ enum err engine_check_quota(const struct environment *env, size_t more, struct f
 
 bool engine_share_quota(const struct environment *env, uint32_t other)
 {
-    const struct room *project = engine_stored_room(env);
+    const struct quota *project = engine_storage_quota(env);
     return project && slots_get(&env->engine->stored, other) == project;
 }
 

@@ -8,7 +8,7 @@
 #include "core/fleet/fleet.h"
 #include "core/model/run_end.h"
 
-enum { STORE_AGAIN_MS = 1000 };
+enum { STORE_RETRY_MS = 1000 };
 
 /* The engine's state of one environment. */
 struct engine_share {
@@ -26,22 +26,22 @@ struct engine {
     struct certainty certainty; /* whether memory matches the store */
     struct slots environments;  /* of struct environment, by number */
     struct slots shares;        /* of struct engine_share, by number */
-    struct slots stored; /* of struct room, the storage quota of its project, by number */
+    struct slots stored; /* of struct quota, the storage quota of its project, by number */
     struct figures_table figures;  /* counters, by environment */
     struct table flights;          /* of struct flight, by environment and run id */
     struct table waiters, awaited; /* waits.c: waiting runs, and what they wait for */
     struct table debounce_keys;    /* of struct debounce_key, of debounce_keys.c */
     struct table end_points;       /* ends.c: of struct end_point, by environment and id */
-    struct list ends_told;         // end_point::link; ended, their watches are to be called
-    struct flusher end_teller;     /* calls them */
+    struct list ends_due;          // end_point::link; ended, their watches are to be called
+    struct flusher end_notifier;   /* calls them */
     struct list triggers;          // trigger_op::link; not answered yet
     struct list writes;            // document_write::link; not answered yet
     struct list resets;            // reset_key::link; not answered yet
     unsigned reads;                /* reads in flight that the engine began by itself */
     struct list doubts;            // doubt::link; leases that may not have reached a worker
     struct list sweeps;            // sweep::link; not finished yet
-    struct list again;             // again::link; operations to retry
-    struct timer again_timer;      /* retries them */
+    struct list retries;           // retry::link; operations to retry
+    struct timer retry_timer;      /* retries them */
     struct fleets fleets;          /* workers, versions and sessions of all environments */
     struct flusher evictor;        /* keeps finished runs within the budget */
     char last_id[ID_MAX];          /* engine_make_id */
@@ -50,7 +50,7 @@ struct engine {
     struct table project_turns;    /* of struct project_turn, of dequeue.c */
     uint32_t due_kind, wait_kind;  /* of timers: runs, dequeues */
     uint32_t doubt_kind;           /* and doubts */
-    uint32_t again_kind;           /* of again_timer */
+    uint32_t retry_kind;           /* of retry_timer */
     engine_sessions_fn *on_sessions; /* NULL: no listener */
     void *sessions_owner;
     engine_notice_fn *on_notice; /* NULL: no listener */
@@ -65,7 +65,7 @@ static inline struct engine_share *engine_share_of(const struct environment *env
 }
 
 /* Returns the storage quota of the environment's project; NULL if it has none. */
-static inline struct room *engine_stored_room(const struct environment *env)
+static inline struct quota *engine_storage_quota(const struct environment *env)
 {
     return slots_get(&env->engine->stored, env->number);
 }
@@ -176,9 +176,9 @@ void doubts_init(struct engine *engine);
 void doubts_finish(struct engine *engine);
 void engine_match_now(struct deferred *matching);
 
-/* again.c */
+/* store_retry.c */
 
-/* Begins a command without a caller that must happen. It is retried STORE_AGAIN_MS after
+/* Begins a command without a caller that must happen. It is retried STORE_RETRY_MS after
  * the store has failed, and freed when done. */
 void command_begin_alone(struct engine *engine, struct environment *env,
                          struct slice run_id, command_decide_fn *decide);

@@ -10,9 +10,9 @@
  *
  * So nothing that a crash has interrupted must be recorded. */
 #include "base/mem.h"
-#include "core/engine/again.h"
 #include "core/engine/run_commands.h"
 #include "core/engine/state.h"
+#include "core/engine/store_retry.h"
 #include "core/engine/waits.h"
 #include "core/fleet/dev_sessions.h"
 #include "core/fleet/leases.h"
@@ -38,7 +38,7 @@ static bool takes_children_along(const struct run *parent)
 }
 
 struct parent_read {
-    struct again again; /* first */
+    struct store_retry retry; /* first */
     struct run_read read;
     struct engine *engine;
     struct environment *env;
@@ -51,9 +51,9 @@ static void parent_read_free(struct parent_read *op)
     free(op);
 }
 
-static void follow_again(struct again *again)
+static void follow_again(struct store_retry *retry)
 {
-    struct parent_read *op = container_of(again, struct parent_read, again);
+    struct parent_read *op = container_of(retry, struct parent_read, retry);
     struct tracked *child = environment_find(op->env, slice_of(op->child));
     if (child)
         engine_follow_parent(op->engine, child);
@@ -65,7 +65,7 @@ static void on_parent_read(struct run_read *read, enum err status)
     struct parent_read *op = container_of(read, struct parent_read, read);
     op->engine->reads--;
     if (status && status != ERR_NOT_FOUND) {
-        again_later(op->engine, &op->again, follow_again);
+        store_retry_later(op->engine, &op->retry, follow_again);
         return;
     }
     if (!status && takes_children_along(read->run) && !op->engine->stopped)
@@ -111,7 +111,7 @@ static enum decision advance(const struct command *command, struct run *next,
 static enum decision decide_version(struct command *command, const struct run *now,
                                     struct run *next, unsigned *marks)
 {
-    enum version_verdict verdict = versions_judge(command->env, now);
+    enum version_verdict verdict = versions_check(command->env, now);
     (void)marks;
     if (now->status == RUN_PENDING_VERSION && verdict == VERSION_IS_THERE) {
         versions_lock(command->env, next);
@@ -127,7 +127,7 @@ void engine_follow_version(struct engine *engine, struct tracked *run)
     enum version_verdict verdict;
     if (run->run.status != RUN_PENDING_VERSION && run->run.status != RUN_QUEUED)
         return;
-    verdict = versions_judge(run->env, &run->run);
+    verdict = versions_check(run->env, &run->run);
     if (run->run.status == RUN_QUEUED ? verdict > VERSION_UNDECIDED
                                       : verdict == VERSION_IS_THERE)
         command_begin_alone(engine, run->env, slice_of(run->run.id), decide_version);
@@ -151,17 +151,18 @@ static bool sweep_some(struct flusher *flusher)
 {
     struct sweep *sweep = container_of(flusher, struct sweep, flusher);
     const struct order *all = &sweep->env->hub.all.order;
-    struct stint stint = loop_stint(sweep->engine->loop);
+    struct timeslice timeslice = loop_timeslice(sweep->engine->loop);
 
     /* If there are many sweeps, only the first continues however late the turn is. */
-    if (sweep->engine->sweeps.next != &sweep->link && !loop_time_left(stint.loop))
+    if (sweep->engine->sweeps.next != &sweep->link && !loop_time_left(timeslice.loop))
         return true;
     for (uint32_t i = order_after(all, sweep->at); i < all->count; i++) {
         struct place place = order_place(all, i);
         if (place.rev > sweep->until)
             break;
-        if (!stint_goes_on_by(&stint, engine_is_retired(sweep->env) ? CANCELED_AT_ONCE
-                                                                    : LOOKED_AT_ONCE))
+        if (!timeslice_left_every(&timeslice, engine_is_retired(sweep->env)
+                                                  ? CANCELED_AT_ONCE
+                                                  : LOOKED_AT_ONCE))
             return true;
         sweep->at = place.rev;
         if (place.run)

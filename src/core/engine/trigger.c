@@ -11,8 +11,8 @@
  *                         missing, failed or expired: the item gets the key
  *                         anything else: the item is that run, without a commit of its own
  *
- * An item with a debounce key that a delayed run has changes that run instead. The commit is
- * then one of commands on such runs (trigger_push.h).
+ * An item with a debounce key that a delayed run has changes that run instead. The commit
+ * is then one of commands on such runs (trigger_push.h).
  *
  * Memory cannot know whether a key is taken: its run may have left memory long ago. So the
  * commit itself finds out, and reports all taken claims at once. */
@@ -153,8 +153,8 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Two items of one batch with the same task and key are one run: the first
- * (trigger::twin). */
-static void find_twins(struct trigger_op *op)
+ * (trigger::original). */
+static void find_duplicates(struct trigger_op *op)
 {
     struct trigger **keyed = mem_new_array(struct trigger *, op->count);
     size_t count = 0;
@@ -164,7 +164,8 @@ static void find_twins(struct trigger_op *op)
     qsort(keyed, count, sizeof(*keyed), by_key);
     for (size_t i = 1; i < count; i++)
         if (compare_keys(keyed[i - 1], keyed[i]) == 0)
-            keyed[i]->twin = keyed[i - 1]->twin ? keyed[i - 1]->twin : keyed[i - 1];
+            keyed[i]->original =
+                keyed[i - 1]->original ? keyed[i - 1]->original : keyed[i - 1];
     free(keyed);
 }
 
@@ -175,7 +176,7 @@ static void make_claims(struct trigger_op *op)
     op->claims = mem_new_array(struct claim, op->count + 3);
     op->claim_items = mem_new_array(size_t, op->count + 3);
     op->commit.claims = op->claims;
-    find_twins(op);
+    find_duplicates(op);
     if (op->request_key)
         add_claim(op, CLAIM_REQUEST, op->request_key, now + REQUEST_KEY_MS, SIZE_MAX);
     if (op->one_time_token)
@@ -187,8 +188,8 @@ static void make_claims(struct trigger_op *op)
         struct trigger *item = &op->items[i];
         if (!key_of(item).ptr)
             continue;
-        if (item->twin) {
-            memcpy(item->id, item->twin->id, sizeof(item->id));
+        if (item->original) {
+            memcpy(item->id, item->original->id, sizeof(item->id));
             item->cached = true;
             continue;
         }
@@ -215,19 +216,19 @@ static void on_committed(struct store_commit *commit, enum store_status status);
 static bool apply_some(struct store_commit *commit)
 {
     struct trigger_op *op = container_of(commit, struct trigger_op, commit);
-    struct stint stint = loop_stint(op->engine->loop);
-    while (op->applied < commit->change_count && stint_goes_on(&stint))
+    struct timeslice timeslice = loop_timeslice(op->engine->loop);
+    while (op->applied < commit->change_count && timeslice_left(&timeslice))
         engine_apply(op->engine, &commit->changes[op->applied++], 1);
     return op->applied < commit->change_count;
 }
 
 /* Gives the id of the item to later items with the same key. */
-static void name_twins(struct trigger_op *op, const struct trigger *item)
+static void set_duplicate_ids(struct trigger_op *op, const struct trigger *item)
 {
     if (!key_of(item).ptr)
         return;
     for (size_t i = (size_t)(item - op->items) + 1; i < op->count; i++)
-        if (op->items[i].twin == item)
+        if (op->items[i].original == item)
             memcpy(op->items[i].id, item->id, sizeof(item->id));
 }
 
@@ -246,7 +247,7 @@ static void name_items(struct trigger_op *op)
             id = item->pushes;
         snprintf(item->id, sizeof(item->id), "%s", id);
         if (op->is_debounced)
-            name_twins(op, item);
+            set_duplicate_ids(op, item);
     }
 }
 
@@ -316,7 +317,7 @@ static void finish_op(struct trigger_op *op, enum err status)
         debounce_keys_give(op);
     list_remove(&op->link);
     engine_share_of(env)->arriving -= (uint32_t)op->count;
-    room_give(env->project_unfinished, op->count);
+    quota_release(env->project_unfinished, op->count);
     op->done(op, status);
     environment_release(env);
 }
@@ -354,7 +355,7 @@ static void on_owner(struct run_read *read, enum err status)
     } else {
         snprintf(item->id, sizeof(item->id), "%s", read->run->id);
         item->cached = true;
-        name_twins(op, item);
+        set_duplicate_ids(op, item);
         /* The item needs no claim any more. */
         bytes_unref(claim->key);
         *claim = op->claims[--op->commit.claim_count];
@@ -498,7 +499,7 @@ static enum err check_queue_size(const struct engine *engine, const struct envir
     uint64_t max = engine->options.queue_size;
     if (max && env->unfinished + engine_share_of(env)->arriving + op->count > max)
         return refuse_full(op, "environment", max);
-    const struct room *shared = max ? env->project_unfinished : NULL;
+    const struct quota *shared = max ? env->project_unfinished : NULL;
     for (; shared; shared = shared->outer) {
         bool is_of_branches = shared->outer;
         uint64_t most = PROJECT_SHARES * max / (is_of_branches ? BRANCHES_PART : 1);
@@ -537,7 +538,7 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
     make_claims(op);
     list_append(&engine->triggers, &op->link);
     engine_share_of(env)->arriving += (uint32_t)op->count;
-    room_take(env->project_unfinished, op->count);
+    quota_take(env->project_unfinished, op->count);
     environment_hold(env);
     begin_commit(op);
     return OK;

@@ -75,9 +75,9 @@ static void add_some(struct bytes *string, const struct bytes *text, size_t *tak
 static void escape_some(struct deferred *deferred)
 {
     struct waitpoint_end *op = container_of(deferred, struct waitpoint_end, deferred);
-    struct stint stint = loop_stint(op->engine->loop);
+    struct timeslice timeslice = loop_timeslice(op->engine->loop);
     struct bytes *string = op->waitpoint.output;
-    while (op->taken < op->output->len && stint_goes_on(&stint))
+    while (op->taken < op->output->len && timeslice_left(&timeslice))
         add_some(string, op->output, &op->taken);
     if (op->taken < op->output->len) {
         loop_defer(op->engine->loop, &op->deferred);

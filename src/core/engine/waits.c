@@ -9,8 +9,8 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "core/engine/again.h"
 #include "core/engine/state.h"
+#include "core/engine/store_retry.h"
 #include "core/model/run_life.h"
 #include "core/model/waitpoint.h"
 
@@ -267,14 +267,14 @@ static void forget(struct engine *engine, struct waiter *waiter)
 }
 
 struct token_look {
-    struct again again; /* first */
+    struct store_retry retry; /* first */
     struct engine *engine;
     struct environment *env;
     char id[ID_MAX];
     struct store_load load;
 };
 
-static void look_again(struct again *again);
+static void look_again(struct store_retry *retry);
 
 static void on_token(struct store_read *read, enum store_status status)
 {
@@ -287,7 +287,7 @@ static void on_token(struct store_read *read, enum store_status status)
         over = waitpoint_is_completed(&look->load.document);
         document_finish(&look->load.document);
     } else if (!over) {
-        again_later(engine, &look->again, look_again);
+        store_retry_later(engine, &look->retry, look_again);
         return;
     }
     if (over && !engine->stopped)
@@ -307,9 +307,9 @@ static void begin_look(struct token_look *look)
     store->ops->read(store, &look->load.read);
 }
 
-static void look_again(struct again *again)
+static void look_again(struct store_retry *retry)
 {
-    begin_look(container_of(again, struct token_look, again));
+    begin_look(container_of(retry, struct token_look, retry));
 }
 
 /* Reads the token: it may have been completed before the wait was noted. */
@@ -416,8 +416,8 @@ static void end_some(struct deferred *deferred)
 {
     struct awaited *awaited = container_of(deferred, struct awaited, ending);
     struct engine *engine = awaited->engine;
-    struct stint stint = loop_stint(engine->loop);
-    while (!list_empty(&awaited->links) && stint_goes_on(&stint))
+    struct timeslice timeslice = loop_timeslice(engine->loop);
+    while (!list_empty(&awaited->links) && timeslice_left(&timeslice))
         end_link(engine, container_of(list_take(&awaited->links), struct wait_link, link));
     if (list_empty(&awaited->links))
         drop_awaited(engine, awaited);

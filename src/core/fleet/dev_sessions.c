@@ -103,7 +103,7 @@ static uint32_t count_clis(struct dev_sessions *sessions)
 
 static bool is_silent_since(const struct session *session, int64_t closed_at)
 {
-    return !session->held && session->heard_at < closed_at + TOGETHER_MS;
+    return !session->held && session->last_seen_at < closed_at + TOGETHER_MS;
 }
 
 int64_t dev_sessions_gone_ms(const struct environment *env, const struct session *session)
@@ -175,7 +175,7 @@ static int64_t missed_since(const struct dev_sessions *sessions,
         return session->missed_since;
     for (uint32_t i = 0; i < sessions->lost_count; i++) {
         int64_t since = sessions->lost[i];
-        int64_t quiet = since > session->heard_at ? since : session->heard_at;
+        int64_t quiet = since > session->last_seen_at ? since : session->last_seen_at;
         if (is_silent_since(session, since) && now_of(sessions) - quiet >= SILENT_MS)
             return since;
     }
@@ -194,9 +194,9 @@ static bool find_missed(struct dev_sessions *sessions)
     return any;
 }
 
-static void hear(struct dev_sessions *sessions, struct session *session)
+static void touch(struct dev_sessions *sessions, struct session *session)
 {
-    session->heard_at = now_of(sessions);
+    session->last_seen_at = now_of(sessions);
     if (!session->missed_since)
         return;
     session->missed_since = 0;
@@ -230,7 +230,7 @@ static void answer_held(struct dev_sessions *sessions, struct session *session)
     while (!list_empty(&session->dequeues)) {
         struct dequeue_seat *seat =
             container_of(session->dequeues.next, struct dequeue_seat, link);
-        seat->hurry(seat, now_of(sessions) + SHORT_HOLD_MS);
+        seat->shorten_wait(seat, now_of(sessions) + SHORT_HOLD_MS);
     }
 }
 
@@ -249,11 +249,11 @@ static void end_session(struct dev_sessions *sessions, struct session *session,
     free(session);
 }
 
-static struct session *longest_unheard(const struct dev_sessions *sessions)
+static struct session *least_recent(const struct dev_sessions *sessions)
 {
     struct session *found = session_at(sessions->all.next);
     list_each (link, &sessions->all)
-        if (session_at(link)->heard_at < found->heard_at)
+        if (session_at(link)->last_seen_at < found->last_seen_at)
             found = session_at(link);
     return found;
 }
@@ -272,11 +272,11 @@ static void insert(struct dev_sessions *sessions, struct session *session)
 static struct session *begin_session(struct dev_sessions *sessions, struct worker *worker)
 {
     if (sessions->count == SESSIONS_MAX)
-        end_session(sessions, longest_unheard(sessions), NULL);
+        end_session(sessions, least_recent(sessions), NULL);
     struct session *session = mem_new(struct session);
     session->current = worker;
     session->audience = free_audience(sessions);
-    session->heard_at = session->registered_at = now_of(sessions);
+    session->last_seen_at = session->registered_at = now_of(sessions);
     list_init(&session->dequeues);
     worker->session = session;
     insert(sessions, session);
@@ -324,7 +324,7 @@ void dev_sessions_renew(struct environment *env)
         begin_session(env->fleet->sessions, worker);
         changed(env->fleet->sessions);
     } else if (env->is_dev && worker) {
-        hear(env->fleet->sessions, worker->session);
+        touch(env->fleet->sessions, worker->session);
     }
 }
 
@@ -388,7 +388,7 @@ struct session *dev_sessions_ask(struct environment *env, struct slice id)
         look_again(sessions, SETTLED_MS);
     }
     session->asked_at = now;
-    hear(sessions, session);
+    touch(sessions, session);
     return session;
 }
 
@@ -402,7 +402,7 @@ int64_t dev_sessions_hold_ms(const struct environment *env, const struct session
     return (expects || !session) && wait_ms > SHORT_HOLD_MS ? SHORT_HOLD_MS : wait_ms;
 }
 
-void dev_sessions_hear(struct environment *env, const struct run *run)
+void dev_sessions_touch(struct environment *env, const struct run *run)
 {
     struct dev_sessions *sessions = env->fleet->sessions;
     struct worker *worker = NULL;
@@ -415,7 +415,7 @@ void dev_sessions_hear(struct environment *env, const struct run *run)
     if (!worker)
         return;
     if (worker->session) {
-        hear(sessions, worker->session);
+        touch(sessions, worker->session);
     } else if (sessions->count == 1 && count_clis(sessions) <= 1) {
         worker->session = newest(sessions); /* it came back after a restart */
         changed(sessions);
@@ -426,7 +426,7 @@ void dev_sessions_hear(struct environment *env, const struct run *run)
 
 static bool is_lost(const struct dev_sessions *sessions, const struct session *session)
 {
-    return !session->held && now_of(sessions) - session->heard_at >= SESSION_LOST_MS;
+    return !session->held && now_of(sessions) - session->last_seen_at >= SESSION_LOST_MS;
 }
 
 /* Returns the session whose CLI now uses this one: without a dequeue since this one's
@@ -489,7 +489,7 @@ static void set_timer(struct dev_sessions *sessions)
         look_again(sessions, sessions->lost[0] + SESSION_LOST_MS - now);
     list_each (link, &sessions->all) {
         const struct session *session = session_at(link);
-        int64_t silence = session->held ? 0 : now - session->heard_at;
+        int64_t silence = session->held ? 0 : now - session->last_seen_at;
         look_again(sessions, SESSION_LOST_MS - silence);
         int64_t quiet = silence < now - lost ? silence : now - lost;
         if (lost && quiet < SILENT_MS)

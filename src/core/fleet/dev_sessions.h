@@ -46,7 +46,7 @@ struct session {
     bool has_replaced;      /* it has replaced another one, or is known not to */
     int64_t asked_since;    /* the first dequeue that did; monotonic ms, like those below */
     int64_t asked_at;       /* when the last dequeue came or ended */
-    int64_t heard_at;       /* last sign of life, of it or of one of its runs */
+    int64_t last_seen_at;   /* last sign of life, of it or of one of its runs */
     int64_t missed_since;   /* a connection closed, and it is silent; 0: not missing */
     int64_t registered_at;
     uint64_t served;      /* when it last got a run, as counted by the engine */
@@ -86,7 +86,7 @@ int64_t dev_sessions_hold_ms(const struct environment *env, const struct session
                              int64_t wait_ms);
 
 /* A worker has sent a request about its run: a sign of life. */
-void dev_sessions_hear(struct environment *env, const struct run *run);
+void dev_sessions_touch(struct environment *env, const struct run *run);
 
 /* Permanent connections of a CLI: it has one of each kind. */
 enum session_line { SESSION_SOCKET, SESSION_STREAM, SESSION_LINES };

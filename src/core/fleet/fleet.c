@@ -10,7 +10,7 @@
 void fleets_init(struct fleets *fleets)
 {
     fleets->session_kind = timers_kind(loop_timers(fleets->loop), dev_sessions_on_time);
-    fleets->lookout_kind = timers_kind(loop_timers(fleets->loop), lookout_on_time);
+    fleets->waiting_log_kind = timers_kind(loop_timers(fleets->loop), waiting_log_on_time);
 }
 
 void fleet_create(struct fleets *fleets, struct environment *env)
@@ -20,7 +20,7 @@ void fleet_create(struct fleets *fleets, struct environment *env)
     fleet->workers = workers_create();
     fleet->leases = leases_create();
     fleet->sessions = dev_sessions_create(fleet, env);
-    fleet->lookout.env = env;
+    fleet->waiting_log.env = env;
     list_init(&fleet->line);
     table_init(&fleet->named, line_key);
     env->fleet = fleet;
@@ -28,7 +28,7 @@ void fleet_create(struct fleets *fleets, struct environment *env)
 
 void fleet_destroy(struct fleet *fleet)
 {
-    timers_clear(loop_timers(fleet->shared->loop), &fleet->lookout.timer);
+    timers_clear(loop_timers(fleet->shared->loop), &fleet->waiting_log.timer);
     dev_sessions_destroy(fleet->sessions);
     leases_destroy(fleet->leases);
     table_finish(&fleet->named);

@@ -4,14 +4,14 @@
  *   sessions  in dev: which of the versions are connected      (dev_sessions.h)
  *   line      dequeues that wait for a run now                 (line.h)
  *   leases    which request got which run                      (leases.h)
- *   lookout   runs that no worker executes, for the log        (lookout.h)
+ *   log       runs that no worker executes, for the log        (waiting_log.h)
  *
  * A fleet answers which worker could execute a run, and why none does (versions.h,
  * waiting.h). The engine decides which worker gets it; it is notified when the answer may
  * have changed. */
 #pragma once
 
-#include "core/fleet/lookout.h"
+#include "core/fleet/waiting_log.h"
 #include "core/live/environment.h"
 
 /* Shared by the fleets of all environments; its owner fills it in and calls fleets_init. */
@@ -21,11 +21,11 @@ struct fleets {
     void (*on_change)(void *owner, struct environment *env);
     /* Returns the storage quota of the environment's project if it is reached; NULL: it is
      * not. */
-    const struct room *(*full_room)(const struct environment *env);
+    const struct quota *(*full_quota)(const struct environment *env);
     void *owner;
-    uint32_t session_kind; /* of the timers of sessions */
-    uint32_t lookout_kind; /* of lookout::timer */
-    bool is_draining;      /* workers leave because the gateway ends */
+    uint32_t session_kind;     /* of the timers of sessions */
+    uint32_t waiting_log_kind; /* of waiting_log::timer */
+    bool is_draining;          /* workers leave because the gateway ends */
 };
 
 struct fleet {
@@ -33,7 +33,7 @@ struct fleet {
     struct workers *workers;
     struct dev_sessions *sessions;
     struct leases *leases;
-    struct lookout lookout;
+    struct waiting_log waiting_log;
     struct list line;     // dequeue_seat::link; workers that wait; not in dev
     struct table named;   // dequeue_seat by request_id, at most one each
     uint32_t seated;      /* how many wait; in dev, how many wait in lines of sessions */

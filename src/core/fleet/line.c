@@ -21,7 +21,7 @@ struct dequeue_seat *line_name(struct dequeue_seat *seat, struct slice request_i
     return before;
 }
 
-void line_unname(struct dequeue_seat *seat)
+void line_clear_name(struct dequeue_seat *seat)
 {
     if (seat->request_id.ptr)
         table_remove(&seat->env->fleet->named, seat->request_id);
@@ -66,6 +66,6 @@ void line_leave(struct dequeue_seat *seat)
     if (!seat->session)
         return;
     seat->session->held--;
-    seat->session->asked_at = seat->session->heard_at = now;
+    seat->session->asked_at = seat->session->last_seen_at = now;
     seat->session = NULL;
 }

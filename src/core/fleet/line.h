@@ -21,7 +21,7 @@ struct dequeue_seat {
     struct list link;        // fleet::line or session::dequeues
     /* Called when the version that the worker names is about to change: must leave the line
      * and answer the dequeue by then (monotonic ms). */
-    void (*hurry)(struct dequeue_seat *seat, int64_t until);
+    void (*shorten_wait)(struct dequeue_seat *seat, int64_t until);
 };
 
 /* Returns the key of an entry of fleet::named. */
@@ -31,7 +31,7 @@ struct slice line_key(const void *value);
  * until the seat loses its name. Returns the seat that had the name and has lost it; NULL:
  * none had it. */
 struct dequeue_seat *line_name(struct dequeue_seat *seat, struct slice request_id);
-void line_unname(struct dequeue_seat *seat);
+void line_clear_name(struct dequeue_seat *seat);
 
 /* worker: the id of the version that it names; "": none. Returns false, and joins no line,
  * if in dev no session dequeues with that version any more. */

@@ -1,4 +1,4 @@
-/* versions.c - judges a run by the current versions and sessions. */
+/* versions.c - checks a run against the current versions and sessions. */
 #include "core/fleet/versions.h"
 
 #include "core/fleet/dev_sessions.h"
@@ -17,7 +17,7 @@ static bool is_default_queue(const struct run *run)
  * version renames the queue of its task. The default queue always counts, although the task
  * may name another: a run that waited for its task must not wait for a queue that its
  * trigger did not name. */
-static enum version_verdict judge_queue(const struct environment *env,
+static enum version_verdict check_queue(const struct environment *env,
                                         const struct run *run, const struct worker *worker)
 {
     const struct slice queue = bytes_slice(run->queue);
@@ -27,32 +27,32 @@ static enum version_verdict judge_queue(const struct environment *env,
                : VERSION_LACKS_QUEUE;
 }
 
-static enum version_verdict judge_sessions(const struct environment *env,
+static enum version_verdict check_sessions(const struct environment *env,
                                            const struct run *run)
 {
     const struct workers *workers = env->fleet->workers;
     const struct session *session = dev_sessions_of_run(env, run);
     if (session)
-        return judge_queue(
+        return check_queue(
             env, run, run->worker_version ? workers_for(workers, run) : session->current);
     if (dev_sessions_may_return(env) || !dev_sessions_next(env, NULL))
         return VERSION_UNDECIDED;
     return run->worker_version ? VERSION_NONE : VERSION_LACKS_TASK;
 }
 
-enum version_verdict versions_judge(const struct environment *env, const struct run *run)
+enum version_verdict versions_check(const struct environment *env, const struct run *run)
 {
     if (env->is_dev)
-        return judge_sessions(env, run);
+        return check_sessions(env, run);
     const struct worker *worker = workers_for(env->fleet->workers, run);
     if (worker_task(worker, bytes_slice(run->task)))
-        return judge_queue(env, run, worker);
+        return check_queue(env, run, worker);
     return worker ? VERSION_LACKS_TASK : VERSION_NONE;
 }
 
 bool versions_lack(const struct environment *env, const struct run *run)
 {
-    return versions_judge(env, run) > VERSION_UNDECIDED;
+    return versions_check(env, run) > VERSION_UNDECIDED;
 }
 
 bool versions_is_plain(const struct environment *env, const struct run *run)

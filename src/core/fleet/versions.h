@@ -1,6 +1,6 @@
 /* versions.h - whether the worker version that a run needs is there.
  *
- *   created, due, registered, promoted ─► versions_judge ─► QUEUED or PENDING_VERSION
+ *   created, due, registered, promoted ─► versions_check ─► QUEUED or PENDING_VERSION
  *
  * A run that is locked to a version needs that one. If its trigger names a deployment by
  * its user's id, it needs the version of that deployment, and is locked to it as soon as it
@@ -23,7 +23,7 @@ enum version_verdict {
     VERSION_LACKS_QUEUE,
 };
 
-enum version_verdict versions_judge(const struct environment *env, const struct run *run);
+enum version_verdict versions_check(const struct environment *env, const struct run *run);
 
 /* Returns true if the run must wait for a version: none that it could get has its task. */
 bool versions_lack(const struct environment *env, const struct run *run);

@@ -96,9 +96,9 @@ static void look_in_line(const struct tracked *run, struct waiting *waiting)
         waiting->reason = run->env->is_dev ? WAITING_NO_WORKER : WAITING_ROOM;
 }
 
-static void judge_version(const struct tracked *run, struct waiting *waiting)
+static void check_version(const struct tracked *run, struct waiting *waiting)
 {
-    waiting->verdict = versions_judge(run->env, &run->run);
+    waiting->verdict = versions_check(run->env, &run->run);
     if (waiting->verdict == VERSION_UNDECIDED)
         waiting->returns_ms = dev_sessions_return_ms(run->env);
 }
@@ -112,7 +112,7 @@ static void look_in_queue(const struct tracked *run, struct waiting *waiting)
         return;
     }
     waiting->since = run_in_queue_since(&run->run);
-    judge_version(run, waiting);
+    check_version(run, waiting);
     waiting->is_served = is_served(run, &waiting->gone_ms);
     waiting->is_plain = versions_is_plain(run->env, &run->run);
     if (waiting->verdict > VERSION_UNDECIDED)
@@ -139,7 +139,8 @@ static int64_t last_end(const struct run *run)
     return last;
 }
 
-/* A run whose waits have ended has not resumed, because it has no slot; or it is about to. */
+/* A run whose waits have ended has not resumed, because it has no slot; or it is about
+ * to. */
 static void look_at_waits(const struct tracked *run, struct waiting *waiting)
 {
     if (!wait_list_has_ended(&run->run)) {
@@ -153,7 +154,7 @@ static void look_at_waits(const struct tracked *run, struct waiting *waiting)
     look_at_limits(run, &standing, waiting);
 }
 
-void waiting_look(const struct tracked *tracked, const struct room *full,
+void waiting_look(const struct tracked *tracked, const struct quota *full,
                   struct waiting *waiting)
 {
     const struct run *run = &tracked->run;
@@ -166,7 +167,7 @@ void waiting_look(const struct tracked *tracked, const struct room *full,
         break;
     case EXECUTION_CREATED:
         *waiting = (struct waiting){ .reason = WAITING_VERSION, .since = run->queued_at };
-        judge_version(tracked, waiting);
+        check_version(tracked, waiting);
         break;
     case EXECUTION_QUEUED:
         waiting->until = 0;

@@ -16,7 +16,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/room.h"
+#include "base/quota.h"
 #include "core/fleet/versions.h"
 
 enum waiting_reason {
@@ -51,14 +51,14 @@ struct waiting {
     int64_t gone_ms; /* no_worker: since when the CLI's connection is closed; 0: unknown */
     int64_t returns_ms; /* how long a session may come back after a start; 0: no */
     enum version_verdict verdict;
-    const struct room *full; /* its project's storage quota, if reached; NULL: it is not */
+    const struct quota *full; /* its project's storage quota, if reached; NULL: it is not */
 };
 
 const char *waiting_name(enum waiting_reason reason);
 
 /* The run must be in memory. full: the storage quota of its project if that is reached;
  * NULL: it is not. */
-void waiting_look(const struct tracked *run, const struct room *full,
+void waiting_look(const struct tracked *run, const struct quota *full,
                   struct waiting *waiting);
 
 /* Appends a sentence: why the run waits, and what to do about it. */

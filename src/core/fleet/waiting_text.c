@@ -31,7 +31,7 @@ const char *waiting_name(enum waiting_reason reason)
 }
 
 /* In dev, no session has the task right now; one may come back after a start. */
-static void explain_nobody(const struct waiting *waiting, struct buf *out)
+static void explain_no_worker(const struct waiting *waiting, struct buf *out)
 {
     int64_t ago = SESSION_LOST_MS - waiting->returns_ms;
     if (waiting->returns_ms)
@@ -56,7 +56,7 @@ static void explain_worker(const struct tracked *run, const struct waiting *wait
                   "again, unless it reconnects by itself",
                   (long long)(waiting->gone_ms / 1000));
     else if (run->env->is_dev)
-        explain_nobody(waiting, out);
+        explain_no_worker(waiting, out);
     else if (waiting->is_plain && run->env->fleet->seated)
         buf_add_text(out, "Its version was registered by a worker, not deployed, and no "
                           "such worker requests runs; start it, or deploy the version");
@@ -111,7 +111,7 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
     const struct slice external = bytes_slice(run_rare(&run->run)->external_deployment);
     bool is_dev = run->env->is_dev;
     if (waiting->verdict == VERSION_UNDECIDED)
-        explain_nobody(waiting, out);
+        explain_no_worker(waiting, out);
     else if (waiting->verdict == VERSION_IS_THERE)
         buf_add_text(out, "A version exists now; the run starts when its turn comes");
     else if (waiting->verdict == VERSION_LACKS_QUEUE)
@@ -144,7 +144,7 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
             SLICE_ARG(task));
 }
 
-static void explain_quota(const struct room *project, struct buf *out)
+static void explain_quota(const struct quota *project, struct buf *out)
 {
     buf_print(out,
               "The project stores %zu of %zu bytes; raise storage-quota, or remove data; "

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/room.h"
+#include "base/quota.h"
 
 enum { DAY = 8 }; /* length of the day at the start of a version */
 
@@ -163,8 +163,8 @@ static void unindex_tasks(struct workers *workers, const struct worker *worker, 
 static struct worker *take_at(struct workers *workers, size_t at)
 {
     struct worker *worker = workers->all[at];
-    size_t behind = --workers->count - at;
-    memmove(workers->all + at, workers->all + at + 1, behind * sizeof(struct worker *));
+    size_t after = --workers->count - at;
+    memmove(workers->all + at, workers->all + at + 1, after * sizeof(struct worker *));
     workers->tasks -= worker->task_count;
     unindex_tasks(workers, worker, at);
     return worker;
@@ -190,20 +190,20 @@ static bool has_too_many(size_t own, size_t max, size_t branches, size_t others,
 }
 
 static bool project_is_full(const struct workers *workers,
-                            const struct workers_beside *beside)
+                            const struct sibling_workers *siblings)
 {
     bool is_spared = workers->count <= VERSIONS_SPARED && workers->tasks <= TASKS_SPARED;
     return !is_spared &&
-           (has_too_many(workers->count, PROJECT_VERSIONS_KEPT, beside->branches.versions,
-                         beside->others.versions, beside->is_branch) ||
-            has_too_many(workers->tasks, PROJECT_TASKS_KEPT, beside->branches.tasks,
-                         beside->others.tasks, beside->is_branch));
+           (has_too_many(workers->count, PROJECT_VERSIONS_KEPT, siblings->branches.versions,
+                         siblings->others.versions, siblings->is_branch) ||
+            has_too_many(workers->tasks, PROJECT_TASKS_KEPT, siblings->branches.tasks,
+                         siblings->others.tasks, siblings->is_branch));
 }
 
-struct worker *workers_take_excess(struct workers *workers, struct workers_beside beside)
+struct worker *workers_take_excess(struct workers *workers, struct sibling_workers siblings)
 {
     bool is_full = workers->count > VERSIONS_KEPT || workers->tasks > TASKS_KEPT;
-    bool has_to_go = is_full || project_is_full(workers, &beside);
+    bool has_to_go = is_full || project_is_full(workers, &siblings);
     for (size_t at = 0; has_to_go && at < workers->count; at++) {
         const struct worker *worker = workers->all[at];
         if (workers_may_take(workers, worker) && !worker->deployment[0] &&
@@ -352,7 +352,7 @@ static const char *higher(const char *a, const char *b)
 
 /* Returns the version after `last`, which may be of a later day than today if the clock was
  * set back. */
-static void next_behind(const char *last, int64_t now_ms, char out[WORKER_VERSION_MAX])
+static void version_after(const char *last, int64_t now_ms, char out[WORKER_VERSION_MAX])
 {
     char time[TIME_TEXT_LEN + 1], day[DAY + 1];
     unsigned long number = 0;
@@ -383,14 +383,14 @@ static void lift(char place[WORKER_VERSION_MAX], const char *version)
 void workers_next_version(struct workers *workers, int64_t now_ms,
                           char out[WORKER_VERSION_MAX])
 {
-    next_behind(highest(workers), now_ms, out);
+    version_after(highest(workers), now_ms, out);
     lift(workers->tried, out);
 }
 
 void workers_take_version(struct workers *workers, int64_t now_ms,
                           char out[WORKER_VERSION_MAX])
 {
-    next_behind(higher(highest(workers), workers->tried), now_ms, out);
+    version_after(higher(highest(workers), workers->tried), now_ms, out);
     lift(workers->reserved, out);
 }
 

@@ -136,7 +136,7 @@ struct workers_sum {
     size_t versions, tasks;
 };
 
-struct workers_beside {
+struct sibling_workers {
     struct workers_sum branches, others; /* preview branches, and other environments */
     bool is_branch;                      /* the environment itself is one */
 };
@@ -146,7 +146,8 @@ struct workers_beside {
  * versions of other environments with more than that.
  * Never the current one, one that is being promoted, or a deployment's; and for the limits
  * of the project, none that a session has. Returns NULL if none has to go. */
-struct worker *workers_take_excess(struct workers *workers, struct workers_beside beside);
+struct worker *workers_take_excess(struct workers *workers,
+                                   struct sibling_workers siblings);
 
 /* Remembers that a deployment's version was removed, for the error of requests that name
  * it. */

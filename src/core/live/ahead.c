@@ -155,21 +155,21 @@ static uint32_t first_step(const struct ahead *ahead)
     return ahead->step_count > LAST_STEPS ? ahead->step_count - LAST_STEPS : 0;
 }
 
-static struct candidate judge(const struct ahead *ahead, const struct history *history,
-                              const struct run *run)
+static struct candidate rank(const struct ahead *ahead, const struct history *history,
+                             const struct run *run)
 {
-    struct candidate judged = { run, 0, WAIT_MAX };
+    struct candidate ranked = { run, 0, WAIT_MAX };
     uint64_t rev = run->rev;
     for (uint32_t i = ahead->step_count; i > first_step(ahead); i--) {
         uint64_t applied = ahead->steps[i - 1].applied;
-        judged.changes += rev > applied;
+        ranked.changes += rev > applied;
         for (; rev > applied; rev = history_before(history, rev)) {
             const struct sent_ahead *sent = find(ahead, rev);
-            if (sent && ahead->frames - sent->frame < judged.waits)
-                judged.waits = ahead->frames - sent->frame;
+            if (sent && ahead->frames - sent->frame < ranked.waits)
+                ranked.waits = ahead->frames - sent->frame;
         }
     }
-    return judged;
+    return ranked;
 }
 
 /* The number of changes counts for much more than the wait. Otherwise the many runs that
@@ -280,7 +280,7 @@ static void find_candidates(struct walk *walk, struct candidates *best)
         if (best->count == ROWS && place.rev <= rested)
             return; /* older ones have no weight */
         if (place.run && !ahead_has(ahead, place.rev))
-            add(best, judge(ahead, history, &place.run->run));
+            add(best, rank(ahead, history, &place.run->run));
     }
 }
 

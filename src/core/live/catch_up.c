@@ -97,13 +97,13 @@ struct feed_read {
     const struct run *memory;
     uint64_t looked_to; /* for this visit: memory has nothing else up to here */
     bool arrived, failed;
-    struct room *room; /* which the page takes from while it is here, and how many bytes */
+    struct quota *quota; /* the page takes from it while it is here, and how many bytes */
     size_t held;
 };
 
 static void read_destroy(struct feed_read *read)
 {
-    room_give(read->room, read->held);
+    quota_release(read->quota, read->held);
     store_read_finish(&read->walk.read);
     bytes_unref(read->walk.name);
     bytes_unref(read->load.name);
@@ -138,10 +138,10 @@ void catch_up_abandon(struct feed *feed)
 static void hold_page(struct feed_read *read)
 {
     const struct store_walk *walk = &read->walk;
-    read->room = read->feed->env->answers;
+    read->quota = read->feed->env->answers;
     for (size_t i = 0; i < walk->count; i++)
         read->held += run_packet_bytes(&walk->runs[i]);
-    room_take(read->room, read->held);
+    quota_take(read->quota, read->held);
 }
 
 /* Handles a page that has arrived. Many feeds may have asked for one while there was memory
@@ -153,7 +153,7 @@ static void arrived(struct feed_read *read, enum store_status status)
     read->failed = status != STORE_OK && status != STORE_MISSING;
     if (!feed) {
         read_destroy(read);
-    } else if (read->walk.count && !feed_has_room(feed)) {
+    } else if (read->walk.count && !feed_has_quota(feed)) {
         feed->read = NULL;
         read_destroy(read);
     } else {
@@ -373,7 +373,7 @@ bool catch_up_visit(struct feed *feed, bool live_clean)
         send_page(feed, read);
         return true;
     }
-    if (!feed_has_room(feed))
+    if (!feed_has_quota(feed))
         return false;
     if (sub->own->seen < feed->env->cold) {
         read = mem_new(struct feed_read);

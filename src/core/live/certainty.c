@@ -5,13 +5,13 @@
 static void call_some(struct deferred *deferred)
 {
     struct certainty *certainty = container_of(deferred, struct certainty, deferred);
-    struct stint stint = loop_stint(certainty->loop);
+    struct timeslice timeslice = loop_timeslice(certainty->loop);
     struct list due;
     list_init(&due);
     if (!certainty_holds(certainty))
         return; /* they are called at the end of the new doubt */
     list_move_all(&due, &certainty->waiting);
-    while (!list_empty(&due) && stint_goes_on(&stint)) {
+    while (!list_empty(&due) && timeslice_left(&timeslice)) {
         struct certainty_waiter *waiter =
             container_of(list_take(&due), struct certainty_waiter, link);
         waiter->fn(waiter);

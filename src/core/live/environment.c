@@ -171,11 +171,11 @@ static void count_in(struct environment *env, struct tracked *run)
     metric_add(M_RUN_BYTES, bytes);
     metric_add(M_RUNS, 1);
     if (run_is_final(&run->run)) {
-        room_take(&env->finals, bytes);
+        quota_take(&env->finals, bytes);
         return;
     }
     env->unfinished++;
-    room_take(env->project_unfinished, 1);
+    quota_take(env->project_unfinished, 1);
     env->unfinished_by_status[run->run.status]++;
     if (run_rare(&run->run)->parent)
         add_child(env, run);
@@ -188,11 +188,11 @@ static void count_out(struct environment *env, struct tracked *run)
     metric_add(M_RUN_BYTES, -(int64_t)bytes);
     metric_add(M_RUNS, -1);
     if (run_is_final(&run->run)) {
-        room_give(&env->finals, bytes);
+        quota_release(&env->finals, bytes);
         return;
     }
     env->unfinished--;
-    room_give(env->project_unfinished, 1);
+    quota_release(env->project_unfinished, 1);
     env->unfinished_by_status[run->run.status]--;
     if (run_rare(&run->run)->parent)
         remove_child(env, run);
@@ -270,7 +270,7 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     count_in(env, tracked);
     hub_append_run(&env->hub, tracked, &topics);
     publish(env, tracked, before.id[0] ? &before : NULL, &topics);
-    windows_judge(&env->windows, before.id[0] ? &before : NULL, &tracked->run, &topics);
+    windows_evaluate(&env->windows, before.id[0] ? &before : NULL, &tracked->run, &topics);
     int status = before.id[0] ? before.status : -1;
     stats_note_run(&env->stats, status, tracked->run.status);
     task_table_note(&env->tasks, status, &tracked->run, loop_wall_ms(env->loop));
@@ -308,10 +308,10 @@ static void forget(struct environment *env, struct tracked *run, const char *rea
 bool environment_evict(struct environment *env, size_t keep)
 {
     const struct order *all = &env->hub.all.order;
-    struct stint stint = loop_stint(env->loop);
+    struct timeslice timeslice = loop_timeslice(env->loop);
 
     while (env->finals.used > keep) {
-        if (!stint_goes_on_by(&stint, LOOKED_AT_ONCE))
+        if (!timeslice_left_every(&timeslice, LOOKED_AT_ONCE))
             return true;
         uint32_t count = all->count;
         if (env->evict_from >= count) {
@@ -343,7 +343,7 @@ bool environment_purge(struct environment *env, const struct store_position *pos
                        uint64_t *at)
 {
     const struct order *all = &env->hub.all.order;
-    struct stint stint = loop_stint(env->loop);
+    struct timeslice timeslice = loop_timeslice(env->loop);
     if (position->purged > env->purged)
         env->purged = position->purged;
     if (position->floor > env->floor) {
@@ -355,7 +355,7 @@ bool environment_purge(struct environment *env, const struct store_position *pos
         uint32_t count = all->count;
         if (place.rev > env->purged)
             break;
-        if (!stint_goes_on_by(&stint, LOOKED_AT_ONCE))
+        if (!timeslice_left_every(&timeslice, LOOKED_AT_ONCE))
             return true;
         *at = place.rev;
         if (!is_purged(env, place.run))
@@ -381,22 +381,22 @@ static bool is_narrow(const struct view *view)
 }
 
 /* Returns the view with all that its token allows. */
-static struct view whole(const struct view *wish)
+static struct view whole(const struct view *wanted)
 {
-    struct view view = *wish;
-    view.skipped &= ~wish->unwanted;
+    struct view view = *wanted;
+    view.skipped &= ~wanted->unwanted;
     view.unwanted = 0;
     view.fields =
-        wish->encoding == ENCODING_SHAPE ? FIELDS_ALL : FIELDS_ALL & ~view.skipped;
+        wanted->encoding == ENCODING_SHAPE ? FIELDS_ALL : FIELDS_ALL & ~view.skipped;
     return view;
 }
 
-struct view *environment_view(struct environment *env, const struct view *wish)
+struct view *environment_view(struct environment *env, const struct view *wanted)
 {
-    bool project_is_full = !room_has(env->project_views, 1);
+    bool project_is_full = !quota_has(env->project_views, 1);
     unsigned most = project_is_full ? VIEWS_SPARED : VIEWS_MAX,
              most_narrow = project_is_full ? NARROW_VIEWS_SPARED : NARROW_VIEWS_MAX;
-    struct view *unused = NULL, *wider = NULL, all = whole(wish);
+    struct view *unused = NULL, *wider = NULL, all = whole(wanted);
     unsigned used = 0, narrow = 0;
     for (int i = 0; i < VIEWS_MAX; i++) {
         struct view *view = &env->views[i];
@@ -406,26 +406,26 @@ struct view *environment_view(struct environment *env, const struct view *wish)
         }
         used++;
         narrow += is_narrow(view);
-        if (!same_view(view, wish))
+        if (!same_view(view, wanted))
             continue;
-        if (view->fields == wish->fields) {
+        if (view->fields == wanted->fields) {
             view_use(view);
             return view;
         }
-        if ((view->fields & wish->fields) == wish->fields)
+        if ((view->fields & wanted->fields) == wanted->fields)
             wider = view;
     }
-    bool full = used >= most || (is_narrow(wish) && narrow >= most_narrow);
+    bool full = used >= most || (is_narrow(wanted) && narrow >= most_narrow);
     struct view *view = unused && !full ? unused : wider;
     if (!view)
-        return is_narrow(wish) ? environment_view(env, &all) : NULL;
+        return is_narrow(wanted) ? environment_view(env, &all) : NULL;
     if (view == unused) {
         uint8_t index = view->index;
-        *view = *wish;
+        *view = *wanted;
         view->index = index;
         view->since = env->applied;
         view->users = 0;
-        view->room = env->project_views;
+        view->quota = env->project_views;
     }
     view_use(view);
     return view;

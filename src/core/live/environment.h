@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "base/loop.h"
-#include "base/room.h"
+#include "base/quota.h"
 #include "base/table.h"
 #include "core/counters/figures.h"
 #include "core/counters/stats.h"
@@ -49,7 +49,7 @@ struct tracked {
     struct topic *topic; /* for subscriptions to this run; NULL: there are none */
     int64_t alive_until; /* monotonic ms; heartbeats move it */
     /* The same, moved by each call of the CLI that polls the run; 0: none does. */
-    int64_t heard_until;
+    int64_t polled_until;
     bool in_flight; /* a commit of the run is in flight */
 };
 
@@ -75,7 +75,7 @@ struct environment {
     struct view views[VIEWS_MAX];
     /* Counts the views in use of its project, or of the preview branches inside that; NULL:
      * no project. */
-    struct room *project_views;
+    struct quota *project_views;
 
     uint64_t applied; /* every change up to here is in memory */
     uint64_t cold;    /* of changes up to here, memory has only unfinished runs */
@@ -87,7 +87,7 @@ struct environment {
     struct fleet *fleet;         /* executes runs (core/fleet/fleet.h) */
 
     size_t run_bytes;    /* of all runs in memory */
-    struct room finals;  /* bytes of the final ones; it has no limit of its own */
+    struct quota finals; /* bytes of the final ones; it has no limit of its own */
     size_t budget;       /* for finals.used */
     uint32_t evict_from; /* place in the order of all runs where eviction continues */
     uint32_t unfinished;
@@ -95,13 +95,13 @@ struct environment {
     uint32_t holders; /* references by environment_hold */
     /* Counts the unfinished runs of its project, or of the preview branches inside that,
      * and runs that are being triggered; NULL: no project. */
-    struct room *project_unfinished;
-    /* Bytes of the final runs of its project that are in memory. trimmed_room::largest is
+    struct quota *project_unfinished;
+    /* Bytes of the final runs of its project that are in memory. trimmed_quota::largest is
      * an environment. NULL: no project. */
-    struct trimmed_room *project_final;
+    struct trimmed_quota *project_final;
     /* Bytes of unsent responses of its project, or of the preview branches inside that.
      * Feeds wait until it has room. NULL: no project. */
-    struct room *answers;
+    struct quota *answers;
 };
 
 /* Unfinished runs in memory by parent. */
@@ -180,7 +180,7 @@ struct tracked *environment_load(struct environment *env, struct run *run);
  * project more than the project's. */
 static inline bool environment_is_over_budget(const struct environment *env)
 {
-    return env->finals.used > env->budget || trimmed_room_surplus(env->project_final);
+    return env->finals.used > env->budget || trimmed_quota_excess(env->project_final);
 }
 
 /* Drops final runs, lowest rev first, until the rest takes no more than `keep` bytes; cold
@@ -197,7 +197,7 @@ bool environment_purge(struct environment *env, const struct store_position *pos
 const struct children *environment_children(const struct environment *env,
                                             struct slice parent);
 
-/* Returns the view that the wish describes, and counts one more use of it, which
+/* Returns the view that wanted describes, and counts one more use of it, which
  * view_release ends. When too many views leave fields out, returns a wider one, with up to
  * all that the token allows. Returns NULL when VIEWS_MAX others are in use. */
-struct view *environment_view(struct environment *env, const struct view *wish);
+struct view *environment_view(struct environment *env, const struct view *wanted);

@@ -13,10 +13,10 @@
  *
  *   hub.c ── feed_visit ──► feed.c ── catch_up_visit, below cold ──► catch_up.c
  *     ▲                       │  ▲                                       │
- *     │                       │  └──────────── feed_has_room ◄───────────┤
+ *     │                       │  └──────────── feed_has_quota ◄───────────┤
  *     ├── hub_visit: continue in another visit ◄─────────────────────────┘
  *     │                       │
- *     │       watch_visit_all ▼   feed_has_room, feed_wait
+ *     │       watch_visit_all ▼   feed_has_quota, feed_wait
  *     ├────────────────── watch.c: live lists, a difference each
  *     │                       │ ▲  windows_serve, windows_release
  *     └── windows.c ◄─────────┘ └─ windows_mark: in line for a visit
@@ -36,7 +36,7 @@ enum {
     TAKE_FRAMES = 64,        /* shared frames in one write */
     TAKE_BYTES = 256 * 1024, /* sent in one visit */
     COUNT_PLACES = 16384,    /* looked at to count the runs that will be sent */
-    ROOM_MS = 50,            /* between two checks whether clients have read enough */
+    QUOTA_MS = 50,           /* between two checks whether clients have read enough */
 };
 
 static void on_every(struct timer *timer);
@@ -73,39 +73,39 @@ static void subscription_destroy(struct subscription *sub)
     free(sub);
 }
 
-static void set_late(struct feed *feed, bool late)
+static void set_lagging(struct feed *feed, bool lagging)
 {
-    if (feed->late != late)
-        metric_add(M_BEHIND, late ? 1 : -1);
-    feed->late = late;
+    if (feed->lagging != lagging)
+        metric_add(M_BEHIND, lagging ? 1 : -1);
+    feed->lagging = lagging;
 }
 
-struct feed_aside *feed_aside(struct feed *feed)
+struct feed_extras *feed_extras(struct feed *feed)
 {
-    if (!feed->aside) {
-        feed->aside = mem_new(struct feed_aside);
-        feed->aside->feed = feed;
-        list_init(&feed->aside->watches);
+    if (!feed->extras) {
+        feed->extras = mem_new(struct feed_extras);
+        feed->extras->feed = feed;
+        list_init(&feed->extras->watches);
     }
-    return feed->aside;
+    return feed->extras;
 }
 
 void feed_set_pace(struct feed *feed, int64_t every_ms)
 {
-    if (every_ms || feed->aside)
-        feed_aside(feed)->every_ms = every_ms;
+    if (every_ms || feed->extras)
+        feed_extras(feed)->every_ms = every_ms;
 }
 
-static void finish_aside(struct feed *feed)
+static void finish_extras(struct feed *feed)
 {
-    struct feed_aside *aside = feed->aside;
-    if (!aside)
+    struct feed_extras *extras = feed->extras;
+    if (!extras)
         return;
-    while (!list_empty(&aside->watches))
-        watch_close(container_of(aside->watches.next, struct watch, link));
-    timers_clear(loop_timers(feed->env->loop), &aside->timer);
-    feed->aside = NULL;
-    free(aside);
+    while (!list_empty(&extras->watches))
+        watch_close(container_of(extras->watches.next, struct watch, link));
+    timers_clear(loop_timers(feed->env->loop), &extras->timer);
+    feed->extras = NULL;
+    free(extras);
 }
 
 void feed_finish(struct feed *feed)
@@ -114,10 +114,10 @@ void feed_finish(struct feed *feed)
         subscription_destroy(container_of(feed->live.next, struct subscription, link));
     while (!list_empty(&feed->catching))
         subscription_destroy(container_of(feed->catching.next, struct subscription, link));
-    finish_aside(feed);
+    finish_extras(feed);
     list_remove(&feed->visit);
     catch_up_abandon(feed);
-    set_late(feed, false);
+    set_lagging(feed, false);
     ahead_forget(&feed->ahead);
     feed->env->hub.feeds--;
     view_release(feed->view);
@@ -153,8 +153,8 @@ static struct subscription *attach(struct feed *feed, int64_t id, struct filter 
     sub->filter = *filter;
     *filter = (struct filter){ 0 };
     sub->topic = topic;
-    if (!topic_is_heard(topic))
-        topic->heard_from = feed->env->applied;
+    if (!topic_has_listeners(topic))
+        topic->listened_since = feed->env->applied;
     topic_add_listener(topic, sub);
     if (topic->kind == TOPIC_RUN) {
         struct tracked *run = environment_find(feed->env, bytes_slice(sub->filter.name));
@@ -185,16 +185,17 @@ struct subscription *feed_follow(struct feed *feed, int64_t id, struct filter *f
 {
     struct environment *env = feed->env;
     struct topic *topic = choose_topic(&env->hub, filter);
-    uint64_t heard_from = topic_is_heard(topic) ? topic->heard_from : env->applied;
+    uint64_t listened_since =
+        topic_has_listeners(topic) ? topic->listened_since : env->applied;
 
-    if (seq < heard_from || seq < feed->view->since || seq < env->recent.dropped) {
+    if (seq < listened_since || seq < feed->view->since || seq < env->recent.dropped) {
         hub_release(&env->hub, topic);
         return NULL;
     }
     struct subscription *sub = attach(feed, id, filter, topic);
     list_append(&feed->live, &sub->link);
     feed->seen = feed->base = seq;
-    set_late(feed, seq < env->applied);
+    set_lagging(feed, seq < env->applied);
     return sub;
 }
 
@@ -230,7 +231,7 @@ void feed_drained(struct feed *feed)
 bool feed_in_sync(struct feed *feed)
 {
     struct hub *hub = &feed->env->hub;
-    if (feed->late || !list_empty(&feed->catching) || !list_empty(&feed->visit) ||
+    if (feed->lagging || !list_empty(&feed->catching) || !list_empty(&feed->visit) ||
         !environment_is_certain(feed->env))
         return false;
     if (hub_is_through(hub))
@@ -243,17 +244,17 @@ bool feed_in_sync(struct feed *feed)
 void feed_wait(struct feed *feed, int64_t ms)
 {
     struct loop *loop = feed->env->loop;
-    struct timer *timer = &feed_aside(feed)->timer;
+    struct timer *timer = &feed_extras(feed)->timer;
     if (!timer->place || timer->at_ms > loop_now_ms(loop) + ms)
         loop_set_timer(loop, timer, timers_kind(loop_timers(loop), on_every), ms);
 }
 
-bool feed_has_room(struct feed *feed)
+bool feed_has_quota(struct feed *feed)
 {
-    if (room_has(feed->env->answers, 1))
+    if (quota_has(feed->env->answers, 1))
         return true;
-    feed->cramped = true;
-    feed_wait(feed, ROOM_MS);
+    feed->lacks_quota = true;
+    feed_wait(feed, QUOTA_MS);
     return false;
 }
 
@@ -270,7 +271,7 @@ static bool wanted(const struct feed *feed, const struct update *update)
 
 static bool may_take(struct feed *feed, const struct bytes *frame)
 {
-    return frame->len <= LITTLE_UNSENT || feed_has_room(feed);
+    return frame->len <= LITTLE_UNSENT || feed_has_quota(feed);
 }
 
 /* Sends every matching update after seen, in order. Returns false if the rest is left for a
@@ -393,7 +394,7 @@ static bool lowest(const struct lane_place *lanes, uint32_t count, uint64_t afte
 static bool walk_live(struct feed *feed)
 {
     struct environment *env = feed->env;
-    if (!catch_up_is_for_live(feed) && !feed_has_room(feed))
+    if (!catch_up_is_for_live(feed) && !feed_has_quota(feed))
         return false;
     if (feed->seen < env->cold) {
         catch_up_visit_live(feed);
@@ -463,22 +464,22 @@ static bool too_early(struct feed *feed)
     if (!feed_every_ms(feed) || feed->seen == feed->env->applied ||
         feed->seen != feed->base)
         return false;
-    if (now >= feed->aside->next_at) {
-        feed->aside->next_at = now + feed->aside->every_ms;
+    if (now >= feed->extras->next_at) {
+        feed->extras->next_at = now + feed->extras->every_ms;
         return false;
     }
-    feed_wait(feed, feed->aside->next_at - now);
+    feed_wait(feed, feed->extras->next_at - now);
     return true;
 }
 
 static void on_every(struct timer *timer)
 {
-    struct feed *feed = container_of(timer, struct feed_aside, timer)->feed;
+    struct feed *feed = container_of(timer, struct feed_extras, timer)->feed;
     hub_visit(&feed->env->hub, feed);
 }
 
 /* Logs that the feed has fallen behind, or has caught up. */
-static void tell_behind(struct feed *feed, bool is_behind)
+static void log_behind(struct feed *feed, bool is_behind)
 {
     if (feed->is_behind == is_behind)
         return;
@@ -502,23 +503,23 @@ void feed_visit(struct feed *feed)
     struct hub *hub = &feed->env->hub;
 
     feed->visited = (uint8_t)feed->env->applied;
-    if (!feed->late && hub->flushed > feed->seen)
+    if (!feed->lagging && hub->flushed > feed->seen)
         feed->seen = feed->base = hub->flushed; /* no change since then was for it */
     if (feed->ops->busy(feed)) {
-        tell_behind(feed, true);
-        set_late(feed, true); /* feed_drained puts it in line again */
+        log_behind(feed, true);
+        set_lagging(feed, true); /* feed_drained puts it in line again */
         return;
     }
-    feed->cramped = false;
+    feed->lacks_quota = false;
     bool early = too_early(feed);
     bool clean = !early && visit_live(feed);
     bool caught = !feed->ops->busy(feed) && catch_up(feed, clean);
     bool complete = clean && list_empty(&feed->catching);
-    set_late(feed, !complete);
+    set_lagging(feed, !complete);
     if (complete || feed->ops->busy(feed))
-        tell_behind(feed, !complete);
+        log_behind(feed, !complete);
     /* It waits for the timer, or for a page. */
-    bool waits = early || feed->cramped ||
+    bool waits = early || feed->lacks_quota ||
                  (catch_up_waits(feed) && (clean || catch_up_is_for_live(feed)));
     if (!complete && (caught || !waits) && !feed->ops->busy(feed))
         hub_visit(hub, feed);

@@ -56,7 +56,7 @@ struct subscription {
 };
 
 /* State that few feeds need: a pace, a wait for memory, or live lists. */
-struct feed_aside {
+struct feed_extras {
     struct feed *feed;
     struct timer timer;  /* for every_ms, and to wait for memory */
     int64_t every_ms;    /* least time between patches; 0: no limit */
@@ -76,31 +76,31 @@ struct feed {
     struct list live;     // subscription::link
     struct list catching; // subscription::link
     uint16_t subscriptions;
-    bool late : 1; /* not complete at its last visit, or not visited yet */
+    bool lagging : 1; /* not complete at its last visit, or not visited yet */
     /* Made no progress because unsent responses take too much memory. */
-    bool cramped : 1;
-    bool is_behind : 1;    /* for the log: late, and its socket was full */
+    bool lacks_quota : 1;
+    bool is_behind : 1;    /* for the log: lagging, and its socket was full */
     uint8_t visited;       /* lowest byte of env.applied at the last visit */
     uint32_t filter_bytes; /* of the names of all its filters, those of watches too */
 
     /* A page of the store that is being read or sent; NULL: none. */
     struct feed_read *read;
-    struct ahead *ahead;      /* rows sent ahead of the walk of the live subscriptions */
-    struct feed_aside *aside; /* NULL: not needed so far */
+    struct ahead *ahead;        /* rows sent ahead of the walk of the live subscriptions */
+    struct feed_extras *extras; /* NULL: not needed so far */
 };
 
-/* Returns feed->aside, which the first call creates. */
-struct feed_aside *feed_aside(struct feed *feed);
+/* Returns feed->extras, which the first call creates. */
+struct feed_extras *feed_extras(struct feed *feed);
 
 static inline uint16_t feed_watch_count(const struct feed *feed)
 {
-    return feed->aside ? feed->aside->watch_count : 0;
+    return feed->extras ? feed->extras->watch_count : 0;
 }
 
 /* Returns the least time between patches in ms; 0: no limit. */
 static inline int64_t feed_every_ms(const struct feed *feed)
 {
-    return feed->aside ? feed->aside->every_ms : 0;
+    return feed->extras ? feed->extras->every_ms : 0;
 }
 
 /* Sets the least time between patches. */
@@ -137,7 +137,7 @@ void feed_visit(struct feed *feed);
 
 /* Returns false while unsent responses take all the memory that the project may use for
  * them. The feed then begins nothing that may be long, and is visited again in a moment. */
-bool feed_has_room(struct feed *feed);
+bool feed_has_quota(struct feed *feed);
 
 /* Visits the feed in this many ms, unless it is visited earlier. */
 void feed_wait(struct feed *feed, int64_t ms);

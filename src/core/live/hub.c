@@ -41,7 +41,7 @@ static void topic_init(struct topic *topic, enum topic_kind kind)
 {
     topic->kind = kind;
     list_init(&topic->places);
-    list_init(&topic->echoes);
+    list_init(&topic->kept_views);
     list_init(&topic->link);
 }
 
@@ -69,7 +69,7 @@ void hub_init(struct hub *hub, struct environment *env)
     init_round(&hub->round);
     init_round(&hub->later);
     hub->flusher = (struct flusher){ .fn = flush };
-    hub->noter = (struct flusher){ .fn = note_delivery, .late = true };
+    hub->noter = (struct flusher){ .fn = note_delivery, .runs_last = true };
     certainty_waiter_init(&hub->silent, on_certain);
     loop_add_flusher(env->loop, &hub->flusher);
     loop_add_flusher(env->loop, &hub->noter);
@@ -118,7 +118,7 @@ struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct bytes *nam
 
 void hub_release(struct hub *hub, struct topic *topic)
 {
-    if (topic->kind == TOPIC_ALL || topic->order.runs || topic_is_heard(topic) ||
+    if (topic->kind == TOPIC_ALL || topic->order.runs || topic_has_listeners(topic) ||
         !list_empty(&topic->places))
         return;
     table_remove(&hub->topics[topic->kind], bytes_slice(topic->name));
@@ -128,7 +128,7 @@ void hub_release(struct hub *hub, struct topic *topic)
 /* While the topic of a run has listeners, tracked::topic points to it. */
 void hub_leave(struct hub *hub, struct topic *topic)
 {
-    if (topic->kind == TOPIC_RUN && !topic_is_heard(topic)) {
+    if (topic->kind == TOPIC_RUN && !topic_has_listeners(topic)) {
         struct tracked *run = environment_find(hub->env, bytes_slice(topic->name));
         if (run)
             run->topic = NULL;
@@ -264,10 +264,10 @@ void hub_mark_run(struct hub *hub, const struct tracked *run,
 bool hub_has_listeners(const struct hub *hub, const struct tracked *run,
                        const struct run_topics *topics)
 {
-    bool is_heard = run->topic;
-    for (uint32_t i = 0; hub->feeds && !is_heard && i < topics->count; i++)
-        is_heard = topic_is_heard(topics->list[i]);
-    return is_heard;
+    bool has_listeners = run->topic;
+    for (uint32_t i = 0; hub->feeds && !has_listeners && i < topics->count; i++)
+        has_listeners = topic_has_listeners(topics->list[i]);
+    return has_listeners;
 }
 
 /* ---- the flush ---- */
@@ -360,8 +360,8 @@ static bool note_delivery(struct flusher *noter)
 }
 
 /* Returns true if a listener's feed must be visited: not if it is in line itself, and once
- * for a change however many subscriptions it has. A feed that is not late has sent
- * everything up to `seen`. For a late one, the lowest byte of its last visit's `applied`
+ * for a change however many subscriptions it has. A feed that is not lagging has sent
+ * everything up to `seen`. For a lagging one, the lowest byte of its last visit's `applied`
  * decides. If that is the same by chance, it is visited once what it waits for is there: a
  * socket, a page, the end of its interval. */
 static bool is_due(const struct feed *feed)
@@ -369,7 +369,7 @@ static bool is_due(const struct feed *feed)
     uint64_t applied = feed->env->applied;
     if (!list_empty(&feed->visit))
         return false;
-    return feed->late ? feed->visited != (uint8_t)applied : feed->seen != applied;
+    return feed->lagging ? feed->visited != (uint8_t)applied : feed->seen != applied;
 }
 
 /* Takes the next feed out of its line. If it is a listener of a topic, prefetches what
@@ -403,7 +403,7 @@ static void step(struct hub *hub, struct feed *feed)
 static bool flush(struct flusher *flusher)
 {
     struct hub *hub = container_of(flusher, struct hub, flusher);
-    struct stint stint = loop_stint(hub->env->loop);
+    struct timeslice timeslice = loop_timeslice(hub->env->loop);
 
     if (!environment_is_certain(hub->env)) {
         certainty_wait(hub->env->certainty, &hub->silent);
@@ -411,7 +411,7 @@ static bool flush(struct flusher *flusher)
     }
     for (struct feed *feed; (feed = next_feed(hub));) {
         bool skips = first_topic(hub) && !is_due(feed);
-        if (!stint_goes_on_by(&stint, skips || !is_long(feed) ? VISITS_AT_ONCE : 1))
+        if (!timeslice_left_every(&timeslice, skips || !is_long(feed) ? VISITS_AT_ONCE : 1))
             return true;
         step(hub, feed);
         if (!skips)

@@ -36,13 +36,13 @@ struct topic {
     enum topic_kind kind;
     bool marked; /* one of its runs has changed since the visits to its listeners began */
     bool begun;  /* its listeners are being visited, maybe over several turns */
-    struct bytes *name;  /* NULL for TOPIC_ALL */
-    uint64_t heard_from; /* it had a listener for every change after this seq */
+    struct bytes *name;      /* NULL for TOPIC_ALL */
+    uint64_t listened_since; /* it had a listener for every change after this seq */
     /* Empty except for TOPIC_ALL, TOPIC_TAG and TOPIC_BATCH. */
     struct order order;
-    struct list places;              // window_place::link
-    struct list echoes;              // echo::beside; listeners that have left a moment ago
-    struct list link;                // round::topics
+    struct list places;     // window_place::link
+    struct list kept_views; // kept_view::topic_link; listeners that have left a moment ago
+    struct list link;       // round::topics
     struct subscription **listeners; /* subscription::place is the index of each */
     uint32_t listener_count, listener_capacity;
     uint32_t next; /* while begun: index of the listener that is visited next; else 0 */
@@ -72,10 +72,10 @@ struct hub {
     struct round round; /* those left of the current round */
     struct round later; /* those that have come since it began */
     struct flusher flusher;
-    /* late: it runs after the flusher that sends the frames of this turn */
+    /* runs_last: after the flusher that sends the frames of this turn */
     struct flusher noter;
     struct certainty_waiter silent; /* linked while a flush waits for the end of a doubt */
-    /* When the last flush ended. Every feed that was not late had everything up to this
+    /* When the last flush ended. Every feed that was not lagging had everything up to this
      * seq. */
     uint64_t flushed;
     uint32_t feeds;
@@ -94,11 +94,11 @@ struct topic *hub_find(struct hub *hub, enum topic_kind kind, struct slice name)
 /* Returns the topic, and creates it if it is missing. End the use with hub_release. */
 struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct bytes *name);
 
-/* Returns true if a feed follows the topic, or did a moment ago and left an echo
- * (linger.h). */
-static inline bool topic_is_heard(const struct topic *topic)
+/* Returns true if a feed follows the topic, or did a moment ago and left a kept view
+ * (kept_view.h). */
+static inline bool topic_has_listeners(const struct topic *topic)
 {
-    return !list_empty(&topic->echoes) || topic->listener_count;
+    return !list_empty(&topic->kept_views) || topic->listener_count;
 }
 
 /* Add and remove a listener. Both may be called while the others are being visited. */

@@ -18,7 +18,7 @@
 #include "core/live/environment.h"
 
 enum {
-    SQUEEZE_FROM = 16,
+    COMPACT_FROM = 16,
     SPARE_MAX = 255, /* cleared places that an insert adds */
     NEAR = 512,      /* places among which the next insert looks for a cleared one */
 };
@@ -56,15 +56,15 @@ struct place order_place(const struct order *order, uint32_t at)
     return (struct place){ rev_at(order, at), is_cleared(place) ? NULL : run_of(place) };
 }
 
-static void squeeze(struct order *order)
+static void compact(struct order *order)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < order->count; i++)
         if (!is_cleared(order->places[i]))
             order->places[kept++] = order->places[i];
     order->count = kept;
-    if (order->capacity > SQUEEZE_FROM && order->capacity > 4 * kept) {
-        order->capacity = kept < SQUEEZE_FROM / 2 ? SQUEEZE_FROM : kept * 2;
+    if (order->capacity > COMPACT_FROM && order->capacity > 4 * kept) {
+        order->capacity = kept < COMPACT_FROM / 2 ? COMPACT_FROM : kept * 2;
         order->places = mem_resize(order->places, order->capacity * sizeof(uint64_t));
     }
 }
@@ -91,7 +91,7 @@ void order_append(struct order *order, struct tracked *run)
     order->runs++;
 }
 
-static uint32_t spare_places(const struct order *order, uint32_t at)
+static uint32_t free_places(const struct order *order, uint32_t at)
 {
     if (at == order->count)
         return 0; /* at the end nothing has to move */
@@ -106,7 +106,7 @@ static uint32_t cleared_place(struct order *order, uint32_t at, uint64_t rev)
     for (uint32_t i = at; i < end; i++)
         if (is_cleared(order->places[i]))
             return i;
-    uint32_t more = 1 + spare_places(order, at);
+    uint32_t more = 1 + free_places(order, at);
     make_room(order, more);
     memmove(order->places + at + more, order->places + at,
             (order->count - at) * sizeof(uint64_t));
@@ -140,8 +140,8 @@ void order_clear(struct order *order, uint64_t rev)
         return;
     order->places[at - 1] = cleared(rev);
     order->runs--;
-    if (order->count >= SQUEEZE_FROM && order->runs < order->count / 2)
-        squeeze(order);
+    if (order->count >= COMPACT_FROM && order->runs < order->count / 2)
+        compact(order);
 }
 
 uint32_t order_after(const struct order *order, uint64_t rev)

@@ -55,9 +55,9 @@ static void finish_load(struct run_load *load)
 static void answer_some(struct deferred *deferred)
 {
     struct run_load *load = container_of(deferred, struct run_load, deferred);
-    struct stint stint = loop_stint(load->env->loop);
+    struct timeslice timeslice = loop_timeslice(load->env->loop);
     enum err status = err_of_store(load->status);
-    while (!list_empty(&load->reads) && stint_goes_on(&stint)) {
+    while (!list_empty(&load->reads) && timeslice_left(&timeslice)) {
         struct run_read *read =
             container_of(list_take(&load->reads), struct run_read, link);
         read->loaded = !status;

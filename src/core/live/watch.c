@@ -36,14 +36,14 @@ struct watch_page {
     struct watch *watch; /* NULL: abandoned */
     struct page_run runs[PAGE_RUNS];
     unsigned count, waiting;
-    bool failed;       /* the store failed */
-    struct room *room; /* which they take from, and how many bytes */
+    bool failed;         /* the store failed */
+    struct quota *quota; /* which they take from, and how many bytes */
     size_t held;
 };
 
 static void page_destroy(struct watch_page *page)
 {
-    room_give(page->room, page->held);
+    quota_release(page->quota, page->held);
     for (unsigned i = 0; i < page->count; i++)
         run_finish(&page->runs[i].run);
     free(page);
@@ -67,7 +67,7 @@ static void on_read(struct run_read *read, enum err status)
     if (!status) {
         run_copy(&watched->run, read->run);
         page->held += run_packet_bytes(read->run);
-        room_take(page->room, run_packet_bytes(read->run));
+        quota_take(page->quota, run_packet_bytes(read->run));
     } else if (status != ERR_NOT_FOUND) {
         page->failed = true;
     } else if (watch) {
@@ -89,7 +89,7 @@ static void read_page(struct watch *watch, const struct window_member *members,
     struct environment *env = watch->feed->env;
     struct watch_page *page = mem_new(struct watch_page);
     page->watch = watch;
-    page->room = env->answers;
+    page->quota = env->answers;
     watch->page = page;
     for (uint32_t i = 0; i < count && page->count < PAGE_RUNS; i++) {
         if (!members[i].entry || environment_find(env, slice_of(members[i].id)))
@@ -238,7 +238,7 @@ static void on_counts_time(struct timer *timer)
     struct window *window =
         container_of(container_of(timer, struct tally, timer), struct window, tally);
     list_each (link, &window->watches) {
-        struct watch *watch = container_of(link, struct watch, beside);
+        struct watch *watch = container_of(link, struct watch, window_link);
         if (watch->counts)
             hub_visit(&window->env->hub, watch->feed);
     }
@@ -262,7 +262,7 @@ static void send_counts(struct watch *watch)
     struct tally *tally = &watch->window->tally;
     struct loop *loop = watch->feed->env->loop;
     struct buf text = { 0 };
-    if (!watch->counts || !tally->exact || watch->told == tally->step)
+    if (!watch->counts || !tally->exact || watch->sent_step == tally->step)
         return;
     int64_t now = loop_now_ms(loop);
     if (now < watch->counts_at) {
@@ -272,7 +272,7 @@ static void send_counts(struct watch *watch)
                            watch->counts_at - now);
         return;
     }
-    watch->told = tally->step;
+    watch->sent_step = tally->step;
     watch->counts_at = now + WATCH_COUNTS_MS;
     wire_counts(watch->feed->view, watch->id, watch->feed->env->applied, tally->counts,
                 &text);
@@ -334,7 +334,7 @@ static bool visit(struct watch *watch)
         watch->feed->ops->lost(watch->feed);
         return false;
     }
-    if (rows_are_due(watch) && feed_has_room(watch->feed))
+    if (rows_are_due(watch) && feed_has_quota(watch->feed))
         more = send_rows(watch);
     if (!watch->feed->ops->busy(watch->feed))
         send_counts(watch);
@@ -347,14 +347,14 @@ static bool is_early(struct feed *feed)
 {
     struct loop *loop = feed->env->loop;
     int64_t now = loop_now_ms(loop);
-    list_each (link, &feed->aside->watches)
+    list_each (link, &feed->extras->watches)
         if (container_of(link, struct watch, link)->pass_step)
             return false;
-    if (now >= feed->aside->watches_at) {
-        feed->aside->watches_at = now + feed->aside->every_ms;
+    if (now >= feed->extras->watches_at) {
+        feed->extras->watches_at = now + feed->extras->every_ms;
         return false;
     }
-    feed_wait(feed, feed->aside->watches_at - now);
+    feed_wait(feed, feed->extras->watches_at - now);
     return true;
 }
 
@@ -363,17 +363,17 @@ static bool is_early(struct feed *feed)
  * time is used up. */
 void watch_visit_all(struct feed *feed)
 {
-    if (!feed->aside || (feed->aside->every_ms && is_early(feed)))
+    if (!feed->extras || (feed->extras->every_ms && is_early(feed)))
         return;
-    struct list *watches = &feed->aside->watches;
-    struct stint stint = loop_stint(feed->env->loop);
+    struct list *watches = &feed->extras->watches;
+    struct timeslice timeslice = loop_timeslice(feed->env->loop);
     bool more = false;
-    for (uint32_t left = feed->aside->watch_count; left > 0; left--) {
+    for (uint32_t left = feed->extras->watch_count; left > 0; left--) {
         if (feed->ops->busy(feed))
             return; /* feed_drained puts it in line again */
-        if (!stint_goes_on(&stint)) {
+        if (!timeslice_left(&timeslice)) {
             /* The others may send before the end of the interval. */
-            feed->aside->watches_at = 0;
+            feed->extras->watches_at = 0;
             more = true;
             break;
         }
@@ -388,9 +388,9 @@ void watch_visit_all(struct feed *feed)
 
 struct watch *watch_find(struct feed *feed, int64_t id)
 {
-    if (!feed->aside)
+    if (!feed->extras)
         return NULL;
-    list_each (link, &feed->aside->watches) {
+    list_each (link, &feed->extras->watches) {
         struct watch *watch = container_of(link, struct watch, link);
         if (watch->id == id)
             return watch;
@@ -417,9 +417,9 @@ struct watch *watch_open(struct feed *feed, int64_t id, struct query *query, uin
         window->refused = false;
     if (counts)
         window->tally.refused = false;
-    list_append(&window->watches, &watch->beside);
-    list_append(&feed_aside(feed)->watches, &watch->link);
-    feed->aside->watch_count++;
+    list_append(&window->watches, &watch->window_link);
+    list_append(&feed_extras(feed)->watches, &watch->link);
+    feed->extras->watch_count++;
     feed->filter_bytes += (uint32_t)query_size(window->query);
     metric_add(M_SUBSCRIPTIONS, 1);
     windows_serve(window);
@@ -433,10 +433,10 @@ void watch_close(struct watch *watch)
     struct feed *feed = watch->feed;
     page_drop(watch);
     list_remove(&watch->link);
-    list_remove(&watch->beside);
+    list_remove(&watch->window_link);
     window->lists -= watch->limit > 0;
     window->tally.users -= watch->counts;
-    feed->aside->watch_count--;
+    feed->extras->watch_count--;
     feed->filter_bytes -= (uint32_t)query_size(window->query);
     metric_add(M_SUBSCRIPTIONS, -1);
     windows_release(&feed->env->windows, window);

@@ -38,10 +38,10 @@ struct watch {
     uint64_t pass_step, pass_seq; /* of the difference that is being sent; 0: none */
     char at[RUN_ID_MAX];          /* the last run of it that was sent; "": none yet */
     struct watch_page *page;      /* runs that are not in memory; NULL: none needed */
-    uint64_t told;                /* step of the tally that was sent last; 0: none */
+    uint64_t sent_step;           /* step of the tally that was sent last; 0: none */
     int64_t counts_at;            /* monotonic ms, when counts may be sent again */
     struct list link;             // feed_aside::watches
-    struct list beside;           // window::watches
+    struct list window_link;      // window::watches
 };
 
 /* Opens a watch, and takes ownership of the caller's reference to the query. limit 0:

@@ -121,7 +121,7 @@ void window_add(struct window *window, const struct run *run)
         insert_at(window, at, run);
 }
 
-bool window_judge(struct window *window, const struct run *run, bool wanted)
+bool window_evaluate(struct window *window, const struct run *run, bool wanted)
 {
     uint32_t at = window_find(window, run->id);
     bool had = is_at(window, at, run->id);

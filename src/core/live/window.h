@@ -62,7 +62,7 @@ struct window {
     uint64_t departures;               /* how many have left so far */
     uint64_t forgotten; /* departures up to this step may be missing from the ring */
     uint64_t step;      /* rises when the set, or a run in it, changes */
-    uint64_t judged;    /* seq of the change that was evaluated last */
+    uint64_t evaluated; /* seq of the change that was evaluated last */
     bool listed;        /* the entries were read */
     bool more;          /* older runs may match that are not among the entries */
     /* The store could not find the runs within the time limit of a read. */
@@ -71,7 +71,7 @@ struct window {
     uint32_t lists;           /* watches that show rows, not only counts */
     struct window_load *load; /* a read of the store in flight; NULL: none */
     struct tally tally;
-    struct list watches;           // watch::beside
+    struct list watches;           // watch::window_link
     struct window_place *standing; /* used by windows.c: its places at topics */
     size_t standing_count;
 };
@@ -90,7 +90,7 @@ void window_destroy(struct window *window);
 
 /* Updates the window for the run as it is now; wanted: the query matches it. Returns true
  * if the set, or a run in it, has changed. */
-bool window_judge(struct window *window, const struct run *run, bool wanted);
+bool window_evaluate(struct window *window, const struct run *run, bool wanted);
 
 /* Removes the run of this id. Does nothing if it is not in the set. */
 void window_take(struct window *window, const char *id);

@@ -25,7 +25,7 @@ static struct slice window_key(const void *value)
 void windows_init(struct windows *windows, struct environment *env)
 {
     windows->env = env;
-    windows->room.limit = WINDOWS_MAX;
+    windows->quota.limit = WINDOWS_MAX;
     table_init(&windows->by_key, window_key);
     for (int i = 0; i < RUN_STATUS_COUNT; i++)
         list_init(&windows->by_status[i]);
@@ -102,7 +102,7 @@ void windows_mark(struct window *window)
         return;
     window->marked = true;
     list_each (link, &window->watches) {
-        struct watch *watch = container_of(link, struct watch, beside);
+        struct watch *watch = container_of(link, struct watch, window_link);
         hub_visit(&window->env->hub, watch->feed);
     }
 }
@@ -155,14 +155,14 @@ struct window *windows_find(struct windows *windows, struct query *query)
 {
     struct window *window = table_find(&windows->by_key, query_key(query));
     size_t cost = query_cost(query).queries;
-    if (window || !room_has(&windows->room, cost)) {
+    if (window || !quota_has(&windows->quota, cost)) {
         query_unref(query);
         return window;
     }
     window = window_create(windows->env, query);
     window->tally.changed = on_counted;
     table_insert(&windows->by_key, window);
-    room_take(&windows->room, cost);
+    quota_take(&windows->quota, cost);
     settle_down(windows, window);
     if (!windows->timer.place)
         loop_set_timer(windows->env->loop, &windows->timer,
@@ -179,7 +179,7 @@ void windows_release(struct windows *windows, struct window *window)
     window_load_abandon(window);
     leave_places(window);
     table_remove(&windows->by_key, query_key(window->query));
-    room_give(&windows->room, query_cost(window->query).queries);
+    quota_release(&windows->quota, query_cost(window->query).queries);
     window_destroy(window);
 }
 
@@ -190,61 +190,61 @@ struct window_change {
     const struct run *before, *after;
 };
 
-static void judge(const struct window_change *change, struct window *window)
+static void evaluate(const struct window_change *change, struct window *window)
 {
     const struct query *query = window->query;
     const struct run *before = change->before, *after = change->after;
-    if (window->judged == after->rev)
+    if (window->evaluated == after->rev)
         return;
-    window->judged = after->rev;
+    window->evaluated = after->rev;
     bool had = before && query_matches(query, before), has = query_matches(query, after);
     if (!had && !has)
         return;
     uint64_t counted = window->tally.step;
     tally_note(&window->tally, after, had ? before->status : TALLY_NONE,
                has ? after->status : TALLY_NONE);
-    if (window_judge(window, after, has) || counted != window->tally.step)
+    if (window_evaluate(window, after, has) || counted != window->tally.step)
         windows_mark(window);
     window_load_begin(window, on_loaded);
 }
 
-static void judge_list(const struct window_change *change, const struct list *places)
+static void evaluate_list(const struct window_change *change, const struct list *places)
 {
     list_each (link, places)
-        judge(change, container_of(link, struct window_place, link)->window);
+        evaluate(change, container_of(link, struct window_place, link)->window);
 }
 
-static void judge_topic(const struct window_change *change, enum topic_kind kind,
-                        const struct bytes *name)
+static void evaluate_topic(const struct window_change *change, enum topic_kind kind,
+                           const struct bytes *name)
 {
     struct hub *hub = &change->windows->env->hub;
     const struct topic *topic = name ? hub_find(hub, kind, bytes_slice(name)) : NULL;
     if (topic)
-        judge_list(change, &topic->places);
+        evaluate_list(change, &topic->places);
 }
 
 /* A run may lose tags; windows of these have no other topic of it. */
-static void judge_lost_tags(const struct window_change *change)
+static void evaluate_lost_tags(const struct window_change *change)
 {
     const struct tag_list *before = change->before ? change->before->tags : NULL;
     if (before == change->after->tags)
         return;
     for (uint32_t i = 0; before && i < before->count; i++)
-        judge_topic(change, TOPIC_TAG, before->names[i]);
+        evaluate_topic(change, TOPIC_TAG, before->names[i]);
 }
 
-void windows_judge_all(struct windows *windows, const struct run *before,
-                       const struct run *after, const struct run_topics *topics)
+void windows_evaluate_all(struct windows *windows, const struct run *before,
+                          const struct run *after, const struct run_topics *topics)
 {
     const struct window_change change = { windows, before, after };
     for (uint32_t i = 0; i < topics->count; i++)
-        judge_list(&change, &topics->list[i]->places);
-    judge_lost_tags(&change);
-    judge_topic(&change, TOPIC_TASK, after->task);
-    judge_topic(&change, TOPIC_QUEUE, after->queue);
-    judge_list(&change, &windows->by_status[after->status]);
+        evaluate_list(&change, &topics->list[i]->places);
+    evaluate_lost_tags(&change);
+    evaluate_topic(&change, TOPIC_TASK, after->task);
+    evaluate_topic(&change, TOPIC_QUEUE, after->queue);
+    evaluate_list(&change, &windows->by_status[after->status]);
     if (before && before->status != after->status)
-        judge_list(&change, &windows->by_status[before->status]);
+        evaluate_list(&change, &windows->by_status[before->status]);
 }
 
 void windows_purge(struct windows *windows)

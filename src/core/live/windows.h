@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/list.h"
-#include "base/room.h"
+#include "base/quota.h"
 #include "base/table.h"
 #include "base/timers.h"
 #include "core/live/window.h"
@@ -35,7 +35,7 @@ struct windows {
     struct table by_key;                     /* of struct window, by the key of its query */
     struct list by_status[RUN_STATUS_COUNT]; // window_place::link
     /* Counts windows by their cost; outer: that of the project, or NULL. */
-    struct room room;
+    struct quota quota;
     struct timer timer; /* for what is checked each minute; armed while there are windows */
 };
 
@@ -60,16 +60,17 @@ void windows_release(struct windows *windows, struct window *window);
 
 /* Evaluates a changed run for all windows that it may concern. before: as it was; NULL: it
  * was created. topics: those that it is in now. */
-void windows_judge_all(struct windows *windows, const struct run *before,
-                       const struct run *after, const struct run_topics *topics);
+void windows_evaluate_all(struct windows *windows, const struct run *before,
+                          const struct run *after, const struct run_topics *topics);
 
 /* Removes the final runs that retention has removed. */
 void windows_purge(struct windows *windows);
 
-/* Calls windows_judge_all, unless nothing is watched. */
-static inline void windows_judge(struct windows *windows, const struct run *before,
-                                 const struct run *after, const struct run_topics *topics)
+/* Calls windows_evaluate_all, unless nothing is watched. */
+static inline void windows_evaluate(struct windows *windows, const struct run *before,
+                                    const struct run *after,
+                                    const struct run_topics *topics)
 {
     if (windows->by_key.count)
-        windows_judge_all(windows, before, after, topics);
+        windows_evaluate_all(windows, before, after, topics);
 }

@@ -49,7 +49,7 @@ static size_t count_bytes(const struct filter_values *values)
 /* ---- copies ---- */
 
 /* Where the next values are copied to. */
-struct query_room {
+struct query_arena {
     struct slice *slices;
     char *text;
 };
@@ -59,28 +59,28 @@ static int by_text(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-static struct slice copy_text(struct query_room *room, struct slice text)
+static struct slice copy_text(struct query_arena *arena, struct slice text)
 {
     if (!text.ptr)
         return text;
-    char *to = room->text;
+    char *to = arena->text;
     memcpy(to, text.ptr, text.len);
-    room->text += text.len;
+    arena->text += text.len;
     return (struct slice){ to, text.len };
 }
 
-static void copy_list(struct query_room *room, struct slice **list, size_t *count)
+static void copy_list(struct query_arena *arena, struct slice **list, size_t *count)
 {
     const struct slice *from = *list;
-    struct slice *to = room->slices;
+    struct slice *to = arena->slices;
     size_t kept = 0, all = *count;
     for (size_t i = 0; i < all; i++)
-        to[i] = copy_text(room, from[i]);
+        to[i] = copy_text(arena, from[i]);
     qsort(to, all, sizeof(*to), by_text);
     for (size_t i = 0; i < all; i++)
         if (!kept || by_text(&to[kept - 1], &to[i]))
             to[kept++] = to[i];
-    room->slices += all;
+    arena->slices += all;
     *list = all ? to : NULL;
     *count = kept;
 }
@@ -92,13 +92,13 @@ struct query *query_create(const struct run_filter *filter, int64_t period_ms)
     size_t slices = count_values(&copy);
     size_t extra = slices * sizeof(struct slice) + count_bytes(&values);
     struct query *query = mem_new_flex(struct query, extra);
-    struct query_room room = { .slices = (struct slice *)(query + 1) };
-    room.text = (char *)(room.slices + slices);
+    struct query_arena arena = { .slices = (struct slice *)(query + 1) };
+    arena.text = (char *)(arena.slices + slices);
 
     for (int i = 0; i < LISTS; i++)
-        copy_list(&room, values.lists[i], values.counts[i]);
+        copy_list(&arena, values.lists[i], values.counts[i]);
     for (int i = 0; i < TEXTS; i++)
-        *values.texts[i] = copy_text(&room, *values.texts[i]);
+        *values.texts[i] = copy_text(&arena, *values.texts[i]);
     *query =
         (struct query){ .refs = 1, .filter = copy, .period_ms = period_ms, .size = extra };
     return query;

@@ -1,14 +1,14 @@
-/* queue.c - lanes of waiting items, and which of their heads is next.
+/* queue.c - subqueues of waiting items, and which of their heads is next.
  *
  * Items wait in heaps of three levels, all in the same order. Each audience has its own:
  *
  *   queues::ready     heads of offers, whose queue is not paused and has a limit above 0
- *   └ offer           of a queue: heads of shares, whose lane has an item and a free slot
- *     └ lane_share    of a lane: its items
+ *   └ offer           of a queue: heads of shares whose subqueue has an item and a slot
+ *     └ lane_share    of a subqueue: its items
  *
  * After any of that has changed, refresh adds, moves or removes the heads. So the next item
  * is at the top, and a change costs the logarithm of the number of items that wait.
- * Only a new limit costs more: it visits the lanes of its queue that have something
+ * Only a new limit costs more: it visits the subqueues of its queue that have something
  * running.
  *
  * Heads are ordered by their round before anything else. A head that was served, or that is
@@ -16,8 +16,8 @@
  * now is served once before any of it is served twice, even when new queues come all the
  * time.
  *
- * A lane lives while it has an item, a queue while it has a lane or a setting: names that
- * clients choose do not stay. */
+ * A subqueue lives while it has an item, a queue while it has a subqueue or a setting:
+ * names that clients choose do not stay. */
 #include "core/model/queue.h"
 
 #include <assert.h>
@@ -28,29 +28,29 @@
 
 struct queue_node {
     struct queue_item *item;
-    uint64_t round;  /* 0 in a lane's heap */
+    uint64_t round;  /* 0 in a subqueue's heap */
     uint32_t *place; /* where its own index in a heap is noted, from 1; 0: not in a heap */
 };
 
-/* The items that wait in a lane for one audience. */
-struct lane_share {
+/* The items that wait in a subqueue for one audience. */
+struct subqueue_share {
     struct offer *offer;
     struct queue_heap items;
     uint32_t ready_place; /* index in offer::ready */
-    struct list link;     // lane::shares
+    struct list link;     // subqueue::shares
 };
 
 /* The items that a queue has for one audience. */
 struct offer {
     uint32_t audience;
-    struct queue_heap ready; /* heads of the shares whose lanes have a free slot */
+    struct queue_heap ready; /* heads of the shares whose subqueues have a free slot */
     uint32_t ready_place;    /* index in queues::ready */
     struct list link;        // queue::offers
 };
 
-struct lane {
+struct subqueue {
     struct queue *queue;
-    struct list shares; // lane_share::link; each has an item
+    struct list shares; // subqueue_share::link; each has an item
     uint32_t running;
     struct list busy; // queue::busy
     size_t key_len;
@@ -58,13 +58,13 @@ struct lane {
 };
 
 struct queue {
-    struct table lanes;
+    struct table subqueues;
     struct list offers;  // offer::link
-    struct list busy;    // lane::busy; lanes with something running
+    struct list busy;    // subqueue::busy; subqueues with something running
     struct ranked place; /* in queues::names */
     uint32_t running, waiting;
-    uint32_t base;  /* the limit of a lane as registered */
-    uint32_t total; /* the limit of all lanes together */
+    uint32_t base;  /* the limit of a subqueue as registered */
+    uint32_t total; /* the limit of all subqueues together */
     struct queue_settings settings;
     /* How many worker versions declare it; the queue stays while above 0. */
     uint32_t registered;
@@ -162,7 +162,7 @@ static void heap_serve(struct queue_heap *heap, uint32_t place)
     node->round = heap->round + 1;
 }
 
-/* ---- queues and lanes ---- */
+/* ---- queues and subqueues ---- */
 
 static struct slice queue_key(const void *value)
 {
@@ -175,13 +175,13 @@ static struct slice queue_place_key(const struct ranked *place)
     return queue_key(container_of(place, const struct queue, place));
 }
 
-static struct slice lane_key(const void *value)
+static struct slice subqueue_key(const void *value)
 {
-    const struct lane *lane = value;
-    return (struct slice){ lane->key, lane->key_len };
+    const struct subqueue *subqueue = value;
+    return (struct slice){ subqueue->key, subqueue->key_len };
 }
 
-/* Without a concurrencyKey, the name of the lane is empty. */
+/* Without a concurrencyKey, the name of the subqueue is empty. */
 static struct slice present(struct slice name)
 {
     return name.ptr ? name : SLICE("");
@@ -197,7 +197,7 @@ static struct queue *queue_named(struct queues *queues, struct slice name)
     queue->base = queue->total = UINT32_MAX;
     queue->name_len = name.len;
     memcpy(queue->name, name.ptr, name.len);
-    table_init(&queue->lanes, lane_key);
+    table_init(&queue->subqueues, subqueue_key);
     list_init(&queue->offers);
     list_init(&queue->busy);
     table_insert(&queues->by_name, queue);
@@ -205,22 +205,22 @@ static struct queue *queue_named(struct queues *queues, struct slice name)
     return queue;
 }
 
-static struct lane *lane_named(struct queues *queues, struct slice queue_name,
-                               struct slice key)
+static struct subqueue *subqueue_named(struct queues *queues, struct slice queue_name,
+                                       struct slice key)
 {
     struct queue *queue = queue_named(queues, queue_name);
     key = present(key);
-    struct lane *lane = table_find(&queue->lanes, key);
-    if (lane)
-        return lane;
-    lane = mem_new_flex(struct lane, key.len);
-    lane->queue = queue;
-    lane->key_len = key.len;
-    memcpy(lane->key, key.ptr, key.len);
-    list_init(&lane->shares);
-    list_init(&lane->busy);
-    table_insert(&queue->lanes, lane);
-    return lane;
+    struct subqueue *subqueue = table_find(&queue->subqueues, key);
+    if (subqueue)
+        return subqueue;
+    subqueue = mem_new_flex(struct subqueue, key.len);
+    subqueue->queue = queue;
+    subqueue->key_len = key.len;
+    memcpy(subqueue->key, key.ptr, key.len);
+    list_init(&subqueue->shares);
+    list_init(&subqueue->busy);
+    table_insert(&queue->subqueues, subqueue);
+    return subqueue;
 }
 
 static struct offer *offer_for(struct queues *queues, struct queue *queue,
@@ -244,22 +244,22 @@ static struct offer *offer_for(struct queues *queues, struct queue *queue,
     return offer;
 }
 
-static struct lane_share *share_for(struct queues *queues, struct lane *lane,
-                                    uint32_t audience)
+static struct subqueue_share *share_for(struct queues *queues, struct subqueue *subqueue,
+                                        uint32_t audience)
 {
-    list_each (link, &lane->shares) {
-        struct lane_share *share = container_of(link, struct lane_share, link);
+    list_each (link, &subqueue->shares) {
+        struct subqueue_share *share = container_of(link, struct subqueue_share, link);
         if (share->offer->audience == audience)
             return share;
     }
-    struct lane_share *share = mem_new(struct lane_share);
-    share->offer = offer_for(queues, lane->queue, audience);
-    list_append(&lane->shares, &share->link);
+    struct subqueue_share *share = mem_new(struct subqueue_share);
+    share->offer = offer_for(queues, subqueue->queue, audience);
+    list_append(&subqueue->shares, &share->link);
     return share;
 }
 
 /* Requires that the share is in no heap. */
-static void free_share_if_empty(struct lane_share *share)
+static void free_share_if_empty(struct subqueue_share *share)
 {
     if (share->items.count)
         return;
@@ -270,8 +270,8 @@ static void free_share_if_empty(struct lane_share *share)
 
 static void free_queue(struct queue *queue)
 {
-    assert(queue->lanes.count == 0);
-    table_finish(&queue->lanes);
+    assert(queue->subqueues.count == 0);
+    table_finish(&queue->subqueues);
     while (!list_empty(&queue->offers)) {
         struct offer *offer = container_of(list_take(&queue->offers), struct offer, link);
         free(offer->ready.nodes);
@@ -287,20 +287,20 @@ static bool is_configured(const struct queue *queue)
 
 static void free_queue_if_unused(struct queues *queues, struct queue *queue)
 {
-    if (queue->lanes.count > 0 || queue->registered || is_configured(queue))
+    if (queue->subqueues.count > 0 || queue->registered || is_configured(queue))
         return;
     table_remove(&queues->by_name, queue_key(queue));
     ranking_remove(&queues->names, &queue->place);
     free_queue(queue);
 }
 
-static void free_lane_if_empty(struct queues *queues, struct lane *lane)
+static void free_subqueue_if_empty(struct queues *queues, struct subqueue *subqueue)
 {
-    struct queue *queue = lane->queue;
-    if (!list_empty(&lane->shares) || lane->running > 0)
+    struct queue *queue = subqueue->queue;
+    if (!list_empty(&subqueue->shares) || subqueue->running > 0)
         return;
-    table_remove(&queue->lanes, lane_key(lane));
-    free(lane);
+    table_remove(&queue->subqueues, subqueue_key(subqueue));
+    free(subqueue);
     free_queue_if_unused(queues, queue);
 }
 
@@ -327,13 +327,13 @@ static void refresh_queue(struct queues *queues, struct queue *queue)
     }
 }
 
-/* A limit of 0 is handled by refresh_queue: it concerns every lane, without a visit to
+/* A limit of 0 is handled by refresh_queue: it concerns every subqueue, without a visit to
  * each. */
-static void refresh_lane(struct queues *queues, struct lane *lane)
+static void refresh_subqueue(struct queues *queues, struct subqueue *subqueue)
 {
-    bool is_free = !lane->running || lane->running < limit_of(lane->queue);
-    list_each (link, &lane->shares) {
-        struct lane_share *share = container_of(link, struct lane_share, link);
+    bool is_free = !subqueue->running || subqueue->running < limit_of(subqueue->queue);
+    list_each (link, &subqueue->shares) {
+        struct subqueue_share *share = container_of(link, struct subqueue_share, link);
         struct queue_heap *ready = &share->offer->ready;
         if (is_free && share->items.count)
             heap_offer(queues, ready, share->items.nodes[0].item, &share->ready_place);
@@ -342,72 +342,72 @@ static void refresh_lane(struct queues *queues, struct lane *lane)
     }
 }
 
-static void refresh(struct queues *queues, struct lane *lane)
+static void refresh(struct queues *queues, struct subqueue *subqueue)
 {
-    refresh_lane(queues, lane);
-    refresh_queue(queues, lane->queue);
+    refresh_subqueue(queues, subqueue);
+    refresh_queue(queues, subqueue->queue);
 }
 
 static void refresh_busy(struct queues *queues, struct queue *queue)
 {
     list_each (link, &queue->busy)
-        refresh_lane(queues, container_of(link, struct lane, busy));
+        refresh_subqueue(queues, container_of(link, struct subqueue, busy));
     refresh_queue(queues, queue);
 }
 
-/* Counts a running item in the lane, its queue and the environment. */
-static void add_running(struct queues *queues, struct lane *lane)
+/* Counts a running item in the subqueue, its queue and the environment. */
+static void add_running(struct queues *queues, struct subqueue *subqueue)
 {
-    if (!lane->running++)
-        list_append(&lane->queue->busy, &lane->busy);
-    lane->queue->running++;
+    if (!subqueue->running++)
+        list_append(&subqueue->queue->busy, &subqueue->busy);
+    subqueue->queue->running++;
     queues->running++;
     metric_add(M_RUNS_EXECUTING, 1);
 }
 
-static void drop_running(struct queues *queues, struct lane *lane)
+static void drop_running(struct queues *queues, struct subqueue *subqueue)
 {
-    if (!--lane->running)
-        list_remove(&lane->busy);
-    lane->queue->running--;
+    if (!--subqueue->running)
+        list_remove(&subqueue->busy);
+    subqueue->queue->running--;
     queues->running--;
     metric_add(M_RUNS_EXECUTING, -1);
 }
 
-/* Counts one more item that waits in the lane (1), or one less (-1). */
-static void count_waiting(struct queues *queues, struct lane *lane, uint32_t audience,
-                          int more)
+/* Counts one more item that waits in the subqueue (1), or one less (-1). */
+static void count_waiting(struct queues *queues, struct subqueue *subqueue,
+                          uint32_t audience, int more)
 {
     queues->waiting_for[audience] += (uint32_t)more;
     if (audience == AUDIENCE_RESUMED)
         return;
-    lane->queue->waiting += (uint32_t)more;
+    subqueue->queue->waiting += (uint32_t)more;
     queues->waiting += (uint32_t)more;
     metric_add(M_RUNS_QUEUED, more);
 }
 
-/* Takes the item out of its lane, and returns the lane, or NULL if it had none. The lane
- * stays, so that the item can come back to it. The heads that queues::ready compares must
- * still exist: hence the refresh. */
-static struct lane *detach(struct queues *queues, struct queue_item *item)
+/* Takes the item out of its subqueue, and returns the subqueue, or NULL if it had none. The
+ * subqueue stays, so that the item can come back to it. The heads that queues::ready
+ * compares must still exist: hence the refresh. */
+static struct subqueue *detach(struct queues *queues, struct queue_item *item)
 {
-    struct lane *lane = item->lane;
-    struct lane_share *share = item->share;
-    if (!lane)
+    struct subqueue *subqueue = item->subqueue;
+    struct subqueue_share *share = item->share;
+    if (!subqueue)
         return NULL;
     if (item->running) {
-        drop_running(queues, lane);
+        drop_running(queues, subqueue);
     } else {
         heap_remove(queues, &share->items, item->place);
-        count_waiting(queues, lane, share->offer->audience, -1);
+        count_waiting(queues, subqueue, share->offer->audience, -1);
     }
-    item->lane = NULL;
+    item->subqueue = NULL;
     item->share = NULL;
     item->running = false;
-    refresh(queues, lane);
+    refresh(queues, subqueue);
     if (share)
         free_share_if_empty(share);
-    return lane;
+    return subqueue;
 }
 
 /* ---- the line ---- */
@@ -439,7 +439,7 @@ void queues_finish(struct queues *queues)
 {
     assert(queues->running == 0 && queues->waiting == 0);
     size_t at = 0;
-    room_give(&queues->configured, queues->configured.used);
+    quota_release(&queues->configured, queues->configured.used);
     for (struct queue *queue; (queue = table_next(&queues->by_name, &at));)
         free_queue(queue);
     table_finish(&queues->by_name);
@@ -453,17 +453,17 @@ void queues_finish(struct queues *queues)
 static void wait_in_lane(struct queues *queues, struct queue_item *item, struct slice queue,
                          struct slice key, int64_t position)
 {
-    struct lane *old = detach(queues, item);
-    struct lane *lane = lane_named(queues, queue, key);
-    item->lane = lane;
-    item->share = share_for(queues, lane, item->audience);
+    struct subqueue *old = detach(queues, item);
+    struct subqueue *subqueue = subqueue_named(queues, queue, key);
+    item->subqueue = subqueue;
+    item->share = share_for(queues, subqueue, item->audience);
     item->position = position;
     heap_insert(queues, &item->share->items,
                 (struct queue_node){ .item = item, .place = &item->place });
-    count_waiting(queues, lane, item->audience, 1);
-    refresh(queues, lane);
+    count_waiting(queues, subqueue, item->audience, 1);
+    refresh(queues, subqueue);
     if (old)
-        free_lane_if_empty(queues, old);
+        free_subqueue_if_empty(queues, old);
 }
 
 void queues_wait(struct queues *queues, struct queue_item *item, struct slice queue,
@@ -486,37 +486,38 @@ void queues_wait_again(struct queues *queues, struct queue_item *item, struct sl
 void queues_run(struct queues *queues, struct queue_item *item, struct slice queue,
                 struct slice key)
 {
-    if (item->lane && !item->running) {
+    if (item->subqueue && !item->running) {
         struct offer *offer = item->share->offer;
         heap_serve(&offer->ready, item->share->ready_place);
         heap_serve(&queues->ready[offer->audience], offer->ready_place);
     }
-    struct lane *old = detach(queues, item);
-    struct lane *lane = lane_named(queues, queue, key);
+    struct subqueue *old = detach(queues, item);
+    struct subqueue *subqueue = subqueue_named(queues, queue, key);
     leave_line(item);
-    item->lane = lane;
+    item->subqueue = subqueue;
     item->running = true;
-    add_running(queues, lane);
-    refresh(queues, lane);
+    add_running(queues, subqueue);
+    refresh(queues, subqueue);
     if (old)
-        free_lane_if_empty(queues, old);
+        free_subqueue_if_empty(queues, old);
 }
 
 void queues_leave(struct queues *queues, struct queue_item *item)
 {
-    struct lane *lane = detach(queues, item);
+    struct subqueue *subqueue = detach(queues, item);
     leave_line(item);
-    if (lane)
-        free_lane_if_empty(queues, lane);
+    if (subqueue)
+        free_subqueue_if_empty(queues, subqueue);
 }
 
 bool queues_has_slot(const struct queues *queues, struct slice queue, struct slice key)
 {
     const struct queue *q = table_find(&queues->by_name, present(queue));
-    const struct lane *lane = q ? table_find(&q->lanes, present(key)) : NULL;
+    const struct subqueue *subqueue = q ? table_find(&q->subqueues, present(key)) : NULL;
     if (queues->running >= queues->limit)
         return false;
-    return !q || (q->running < q->total && (lane ? lane->running : 0) < limit_of(q));
+    return !q ||
+           (q->running < q->total && (subqueue ? subqueue->running : 0) < limit_of(q));
 }
 
 struct queue_item *queues_next(const struct queues *queues, uint32_t audience)
@@ -543,7 +544,7 @@ const struct queue_item *queues_oldest_of(const struct queues *queues, struct sl
     list_each (link, &queues->line) {
         const struct queue_item *item =
             container_of(link, const struct queue_item, in_line);
-        if (item->lane->queue == q)
+        if (item->subqueue->queue == q)
             return item;
         if (!most--)
             return NULL;
@@ -566,11 +567,11 @@ static uint32_t count_before(const struct queues *queues, const struct queue_hea
 struct queue_standing queues_standing(const struct queues *queues,
                                       const struct queue_item *item, uint32_t most)
 {
-    const struct queue *queue = item->lane->queue;
+    const struct queue *queue = item->subqueue->queue;
     return (struct queue_standing){
         .paused = queue->settings.paused && item->audience != AUDIENCE_RESUMED,
         .limit = limit_of(queue),
-        .running = item->lane->running,
+        .running = item->subqueue->running,
         .total = queue->total,
         .total_running = queue->running,
         .ahead = count_before(queues, &item->share->items, 1, item, most),
@@ -623,9 +624,9 @@ void queues_configure(struct queues *queues, struct slice queue,
                       const struct queue_settings *settings)
 {
     struct queue *q = queue_named(queues, queue);
-    room_give(&queues->configured, is_configured(q));
+    quota_release(&queues->configured, is_configured(q));
     q->settings = *settings;
-    room_take(&queues->configured, is_configured(q));
+    quota_take(&queues->configured, is_configured(q));
     refresh_busy(queues, q);
     free_queue_if_unused(queues, q);
 }

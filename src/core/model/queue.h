@@ -1,20 +1,20 @@
 /* queue.h - chooses the run that is next.
  *
- * An environment has queues, and a queue has one lane for each concurrencyKey. A lane is a
- * heap of items ordered by position, then by id. A run is offered when its environment, its
- * queue (not paused) and its lane have a free slot. A queue may limit each of its lanes,
- * and all of them together.
+ * An environment has queues, and a queue has one subqueue for each concurrencyKey. A
+ * subqueue is a heap of items ordered by position, then by id. A run is offered when its
+ * environment, its queue (not paused) and its subqueue have a free slot. A queue may limit
+ * each of its subqueues, and all of them together.
  *
- * Queues that can offer a run take turns, and so do the lanes of a queue: neither a long
- * queue nor a high priority makes others wait for more than a round. Within a round, the
- * oldest position is first.
+ * Queues that can offer a run take turns, and so do the subqueues of a queue: neither a
+ * long queue nor a high priority makes others wait for more than a round. Within a round,
+ * the oldest position is first.
  *
- *   queues ──► queue "task/a" (limit 3, paused?) ──► lane key "x": heap, running
- *                                                └─► lane key "":  heap, running
+ *   queues ──► queue "task/a" (limit 3, paused?) ──► subqueue key "x": heap, running
+ *                                                └─► subqueue key "":  heap, running
  *
  * Not every worker may have every item. An item waits for one audience, and callers that
- * want the next item name the audience they belong to. A lane has a heap for each audience;
- * they share its slots.
+ * want the next item name the audience they belong to. A subqueue has a heap for each
+ * audience; they share its slots.
  *
  * An item whose slot was given back while it waited for something else may want a slot
  * again. AUDIENCE_RESUMED is of such items. They do not count as waiting, and a paused
@@ -27,8 +27,8 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/quota.h"
 #include "base/ranking.h"
-#include "base/room.h"
 #include "base/slice.h"
 #include "base/table.h"
 
@@ -38,16 +38,16 @@ enum {
     AUDIENCE_RESUMED = 63, /* above those that callers set */
 };
 
-struct lane;
+struct subqueue;
 struct queue;
-struct lane_share;
+struct subqueue_share;
 
 /* An item that waits (place > 0), has a slot (running), or neither. Embed it. */
 struct queue_item {
-    struct lane *lane;        /* NULL: neither */
-    struct lane_share *share; /* of the lane; while it waits */
-    int64_t position;         /* Unix ms */
-    uint32_t place;           /* index in the share's heap, from 1 */
+    struct subqueue *subqueue;    /* NULL: neither */
+    struct subqueue_share *share; /* of the subqueue; while it waits */
+    int64_t position;             /* Unix ms */
+    uint32_t place;               /* index in the share's heap, from 1 */
     uint16_t audience; /* set by the caller before queues_wait; below AUDIENCE_RESUMED */
     bool running;
     struct list in_line; // queues::line, while it waits
@@ -55,7 +55,7 @@ struct queue_item {
 
 typedef struct slice queue_item_id_fn(const struct queue_item *item);
 
-/* A heap of items: those that wait in one lane for one audience, or the heads of such
+/* A heap of items: those that wait in one subqueue for one audience, or the heads of such
  * heaps. */
 struct queue_heap {
     struct queue_node *nodes;
@@ -67,7 +67,7 @@ struct queues {
     struct table by_name;
     struct ranking names; /* the same queues, ordered by name */
     /* Counts queues with settings; outer: that of the project, or NULL. */
-    struct room configured;
+    struct quota configured;
     struct queue_heap *ready; /* by audience: heads of the queues that may offer an item */
     uint32_t *waiting_for;    /* by audience: how many items wait */
     uint32_t audiences;
@@ -86,12 +86,12 @@ struct queue_settings {
     uint32_t version;      /* of the document with these settings; 0: none */
 };
 
-/* The state of a queue for display, all its lanes together. */
+/* The state of a queue for display, all its subqueues together. */
 struct queue_figures {
     uint32_t running, waiting;
     uint32_t limit; /* the effective one; UINT32_MAX: none of its own */
     uint32_t base;  /* the limit without an override */
-    uint32_t total; /* of all lanes together; UINT32_MAX: none */
+    uint32_t total; /* of all subqueues together; UINT32_MAX: none */
     struct queue_settings settings;
     bool known;      /* registered, configured, or in use now */
     bool registered; /* by a worker version that still exists */
@@ -102,7 +102,7 @@ void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id);
 /* Requires that every item has left. */
 void queues_finish(struct queues *queues);
 
-/* Adds a waiting item to its lane, or moves it there. */
+/* Adds a waiting item to its subqueue, or moves it there. */
 void queues_wait(struct queues *queues, struct queue_item *item, struct slice queue,
                  struct slice key, int64_t position);
 
@@ -143,24 +143,24 @@ const struct queue_item *queues_oldest_of(const struct queues *queues, struct sl
 /* Obstacles between a waiting item and a slot, apart from the limit of the environment. */
 struct queue_standing {
     bool paused;
-    uint32_t limit, running;       /* slots of its lane; UINT32_MAX: no limit of its own */
-    uint32_t total, total_running; /* the same for all lanes of its queue */
-    uint32_t ahead; /* items before it in its lane, for the same audience; at most `most` */
+    uint32_t limit, running; /* slots of its subqueue; UINT32_MAX: no limit of its own */
+    uint32_t total, total_running; /* the same for all subqueues of its queue */
+    uint32_t ahead; /* items of its audience before it in its subqueue; at most `most` */
 };
 struct queue_standing queues_standing(const struct queues *queues,
                                       const struct queue_item *item, uint32_t most);
 
-/* A worker version has registered the queue with this limit for each lane. UINT32_MAX: only
- * the environment's limit counts. 0 blocks the queue. Items that run above a lowered limit
- * continue. */
+/* A worker version has registered the queue with this limit for each subqueue. UINT32_MAX:
+ * only the environment's limit counts. 0 blocks the queue. Items that run above a lowered
+ * limit continue. */
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit);
 
 /* Makes another registered version's limit the effective one. Does nothing if the queue is
  * not registered. */
 void queues_change_limit(struct queues *queues, struct slice queue, uint32_t limit);
 
-/* Sets how many slots all lanes have together; UINT32_MAX: as many as the environment. Does
- * nothing if the queue is not registered. */
+/* Sets how many slots all subqueues have together; UINT32_MAX: as many as the environment.
+ * Does nothing if the queue is not registered. */
 void queues_set_total(struct queues *queues, struct slice queue, uint32_t total);
 
 /* A worker version has registered the queue without a limit: its limit does not change. */

@@ -52,12 +52,12 @@ enum field field_from_name(struct slice name)
 void view_use(struct view *view)
 {
     if (!view->users++)
-        room_take(view->room, 1);
+        quota_take(view->quota, 1);
 }
 
 void view_release(struct view *view)
 {
     assert(view->users > 0);
     if (!--view->users)
-        room_give(view->room, 1);
+        quota_release(view->quota, 1);
 }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/room.h"
+#include "base/quota.h"
 #include "base/rope.h"
 #include "base/slice.h"
 #include "runcast/run.h"
@@ -68,13 +68,13 @@ enum encoding {
 struct view {
     enum encoding encoding;
     enum vocabulary vocabulary;
-    uint32_t fields;   /* bit set of enum field; FIELDS_ALWAYS is part of it */
-    uint32_t skipped;  /* removed by the token; never part of fields */
-    uint32_t unwanted; /* the part of skipped that is only the client's wish */
-    uint32_t users;    /* feeds and echoes; 0: the place is free */
-    struct room *room; /* the project's, counts views in use; NULL: no project */
-    uint64_t since;    /* changes after this one were encoded for it */
-    uint8_t index;     /* index in the environment's views, and in an update's frames */
+    uint32_t fields;     /* bit set of enum field; FIELDS_ALWAYS is part of it */
+    uint32_t skipped;    /* removed by the token; never part of fields */
+    uint32_t unwanted;   /* the part of skipped that only the client asked for */
+    uint32_t users;      /* feeds and kept views; 0: the place is free */
+    struct quota *quota; /* the project's, counts views in use; NULL: no project */
+    uint64_t since;      /* changes after this one were encoded for it */
+    uint8_t index;       /* index in the environment's views, and in an update's frames */
     /* Turns an encoded message into what the transport sends; the same function for all of
      * a view. */
     struct bytes *(*wrap)(const struct rope *message, bool binary);

@@ -1,4 +1,4 @@
-/* answer.c - parses a response: judges its head line by line, then lets llhttp read it. */
+/* answer.c - parses a response: checks its head line by line, then lets llhttp read it. */
 #include "net/client/answer.h"
 
 #include "net/http/http_check.h"
@@ -129,7 +129,7 @@ static bool is_version(struct slice line)
 }
 
 /* Judges one complete line. Returns true if it is the empty one. */
-static bool judge_line(struct answer *answer)
+static bool check_line(struct answer *answer)
 {
     struct slice line = slice_from(buf_slice(&answer->head), answer->line);
     bool first = answer->line == 0;
@@ -163,7 +163,7 @@ static bool take_head(struct answer *answer, struct slice *bytes)
             answer->fault = "the response is not HTTP";
         else if (cut)
             answer->fault = "response header too long";
-        else if (end && judge_line(answer))
+        else if (end && check_line(answer))
             return true;
     }
     return answer->fault;
@@ -196,7 +196,7 @@ static void clear_head(struct answer *answer)
     answer->head_done = answer->whole = answer->in_name = false;
 }
 
-static enum answer_event judge_interim(struct answer *answer)
+static enum answer_event check_interim(struct answer *answer)
 {
     if (answer->status == 101)
         return answer_refuse(answer, "unexpected response: it switches the protocol");
@@ -220,7 +220,7 @@ static enum answer_event read_head(struct answer *answer)
     if (fault)
         return answer_refuse(answer, fault);
     if (answer->status / 100 == 1 && !(answer->status == 101 && answer->may_upgrade))
-        return judge_interim(answer);
+        return check_interim(answer);
     if (answer->status == 101)
         answer->whole = true;
     return ANSWER_HEAD;

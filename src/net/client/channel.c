@@ -1,6 +1,6 @@
 /* channel.c - resolves a name, connects, and waits for the socket on behalf of TLS.
  *
- *   resolving ─► connecting ─► shaking hands ─► open
+ *   resolving ─► connecting ─► handshake ─► open
  *                 ▲    │ rejected, or its share of the time has passed
  *                 └────┘ the next address */
 #include "net/client/channel.h"
@@ -62,9 +62,9 @@ static void end_unreachable(struct channel *channel, const char *reason)
 
 static void maybe_closed(struct channel *channel)
 {
-    if (!channel->closed || channel->resolves || channel->told)
+    if (!channel->closed || channel->resolves || channel->is_close_reported)
         return;
-    channel->told = true;
+    channel->is_close_reported = true;
     next_turn(channel);
 }
 
@@ -100,7 +100,7 @@ static void watch(struct channel *channel)
     uint32_t events = 0;
     if (channel->state == CHANNEL_CONNECTING)
         events = EPOLLOUT;
-    else if (channel->state == CHANNEL_SHAKING_HANDS)
+    else if (channel->state == CHANNEL_HANDSHAKE)
         events = channel->waits_to_write ? EPOLLOUT : EPOLLIN;
     else if (channel->state == CHANNEL_OPEN)
         events = (!channel->paused || channel->waits_to_read ? EPOLLIN : 0u) |
@@ -150,10 +150,11 @@ static bool is_read(const struct channel *channel)
 static void read_some(struct channel *channel)
 {
     char room[READ_BYTES];
-    struct stint stint = loop_stint(channel->options.loop);
+    struct timeslice timeslice = loop_timeslice(channel->options.loop);
     enum tls_result result = TLS_DONE;
     size_t len;
-    for (int i = 0; i < READS_A_TURN && is_read(channel) && stint_goes_on(&stint); i++) {
+    for (int i = 0; i < READS_A_TURN && is_read(channel) && timeslice_left(&timeslice);
+         i++) {
         result = take(channel, room, sizeof(room), &len);
         channel->waits_to_write = result == TLS_WANTS_WRITE;
         if (result != TLS_DONE)
@@ -255,7 +256,7 @@ static void end_lost(struct channel *channel)
 static void on_later(struct deferred *deferred)
 {
     struct channel *channel = container_of(deferred, struct channel, later);
-    if (channel->told) {
+    if (channel->is_close_reported) {
         channel_finish(channel);
         return;
     }
@@ -285,9 +286,9 @@ static void become_open(struct channel *channel)
         channel->ops->on_open(channel);
 }
 
-static void shake_hands(struct channel *channel)
+static void do_handshake(struct channel *channel)
 {
-    enum tls_result result = tls_shake_hands(channel->tls);
+    enum tls_result result = tls_handshake(channel->tls);
     if (result == TLS_FAILED || result == TLS_CUT || result == TLS_ENDED) {
         tls_client_explain(channel->tls, &channel->why);
         if (channel->why.code == ERR_UNTRUSTED) {
@@ -312,9 +313,9 @@ static void on_connected(struct channel *channel)
     }
     channel->tls =
         tls_client_create(channel->options.trust, channel->options.url, channel->watch.fd);
-    channel->state = CHANNEL_SHAKING_HANDS;
+    channel->state = CHANNEL_HANDSHAKE;
     if (channel->tls)
-        shake_hands(channel);
+        do_handshake(channel);
     else
         end_unreachable(channel, "OpenSSL is out of memory");
 }
@@ -425,7 +426,7 @@ static void on_ready(struct readiness_watch *watched, uint32_t events)
     bool broken = events & (EPOLLERR | EPOLLHUP);
     switch (channel->state) {
     case CHANNEL_CONNECTING: on_connecting(channel); return;
-    case CHANNEL_SHAKING_HANDS: shake_hands(channel); return;
+    case CHANNEL_HANDSHAKE: do_handshake(channel); return;
     default: break;
     }
     if (channel->blocked &&

@@ -40,7 +40,7 @@ struct channel_options {
 enum channel_state {
     CHANNEL_RESOLVING,
     CHANNEL_CONNECTING,
-    CHANNEL_SHAKING_HANDS,
+    CHANNEL_HANDSHAKE,
     CHANNEL_OPEN,
     CHANNEL_OVER, /* on_end or channel_close was called */
 };
@@ -60,11 +60,11 @@ struct channel {
 
     struct tls *tls; /* NULL: none yet, or a plain connection */
     bool paused;
-    bool blocked;          /* on_writable is due */
-    bool waits_to_write;   /* TLS reads only once the socket is writable */
-    bool waits_to_read;    /* TLS writes only once the socket is readable */
-    bool lost;             /* the connection broke; on_end is due */
-    bool closed, told;     /* channel_close was called; on_closed is due */
+    bool blocked;                   /* on_writable is due */
+    bool waits_to_write;            /* TLS reads only once the socket is writable */
+    bool waits_to_read;             /* TLS writes only once the socket is readable */
+    bool lost;                      /* the connection broke; on_end is due */
+    bool closed, is_close_reported; /* channel_close was called; on_closed is due */
     struct deferred later; /* reads what TLS holds; calls on_writable, on_end, on_closed */
 };
 

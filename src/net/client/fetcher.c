@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
-#include "net/client/carrier.h"
+#include "net/client/client_conn.h"
 
 enum {
     CONNECTIONS_MAX = 16,
@@ -26,9 +26,9 @@ struct fetcher {
     int64_t connect_ms, idle_ms;
     struct readiness readiness;
 
-    struct list jobs;     // job::link; all that were not reported yet
-    struct list waiting;  // job::waiting; those without a connection, in order
-    struct list carriers; // carrier::link; also those that close
+    struct list jobs;         // job::link; all that were not reported yet
+    struct list waiting;      // job::waiting; those without a connection, in order
+    struct list client_conns; // client_conn::link; also those that close
     unsigned waiting_count;
     struct deferred pump;
     bool closing;
@@ -63,40 +63,40 @@ static void leave_line(struct fetcher *fetcher, struct job *job)
 unsigned fetcher_connections(const struct fetcher *fetcher)
 {
     unsigned count = 0;
-    list_each (link, &fetcher->carriers)
-        count += !container_of(link, struct carrier, link)->is_closing;
+    list_each (link, &fetcher->client_conns)
+        count += !container_of(link, struct client_conn, link)->is_closing;
     return count;
 }
 
 /* Finds the connection that was idle for the shortest time, so that the others can end. */
-static struct carrier *find_idle(struct fetcher *fetcher)
+static struct client_conn *find_idle(struct fetcher *fetcher)
 {
-    list_each (link, &fetcher->carriers) {
-        struct carrier *carrier = container_of(link, struct carrier, link);
-        if (carrier_is_idle(carrier))
-            return carrier;
+    list_each (link, &fetcher->client_conns) {
+        struct client_conn *client_conn = container_of(link, struct client_conn, link);
+        if (client_conn_is_idle(client_conn))
+            return client_conn;
     }
     return NULL;
 }
 
 /* Returns true if the request may be sent again, on a new connection. The server may have
  * closed one that was used before. */
-static bool may_try_again(const struct carrier *carrier, const struct job *job,
+static bool may_try_again(const struct client_conn *client_conn, const struct job *job,
                           enum err error)
 {
-    return error == ERR_LOST && carrier->is_used && !job->is_again && !job->answer.begun &&
-           (job->is_idempotent || !job->sent_some);
+    return error == ERR_LOST && client_conn->is_used && !job->is_again &&
+           !job->answer.begun && (job->is_idempotent || !job->sent_some);
 }
 
-static void on_off(struct carrier *carrier, struct job *job, enum err error,
+static void on_off(struct client_conn *client_conn, struct job *job, enum err error,
                    const char *why)
 {
-    struct fetcher *fetcher = carrier->fetcher;
-    list_remove(&carrier->link);
-    list_append(fetcher->carriers.next, &carrier->link);
+    struct fetcher *fetcher = client_conn->fetcher;
+    list_remove(&client_conn->link);
+    list_append(fetcher->client_conns.next, &client_conn->link);
     if (!error) {
         job_complete(job);
-    } else if (may_try_again(carrier, job, error)) {
+    } else if (may_try_again(client_conn, job, error)) {
         job->is_again = true;
         job_rewind(job);
         put_in_line(fetcher, job, fetcher->waiting.next);
@@ -106,17 +106,17 @@ static void on_off(struct carrier *carrier, struct job *job, enum err error,
     pump_later(fetcher);
 }
 
-static void on_gone(struct carrier *carrier)
+static void on_gone(struct client_conn *client_conn)
 {
-    struct fetcher *fetcher = carrier->fetcher;
-    list_remove(&carrier->link);
-    free(carrier);
+    struct fetcher *fetcher = client_conn->fetcher;
+    list_remove(&client_conn->link);
+    free(client_conn);
     pump_later(fetcher);
 }
 
-static const struct carrier_ops carrier_ops = { on_off, on_gone };
+static const struct client_conn_ops client_conn_ops = { on_off, on_gone };
 
-static void open_carrier(struct fetcher *fetcher, struct job *job)
+static void open_client_conn(struct fetcher *fetcher, struct job *job)
 {
     const struct channel_options options = {
         .loop = fetcher->loop,
@@ -125,29 +125,29 @@ static void open_carrier(struct fetcher *fetcher, struct job *job)
         .trust = fetcher->trust,
         .connect_ms = fetcher->connect_ms,
     };
-    struct carrier *carrier = mem_new(struct carrier);
-    carrier->fetcher = fetcher;
-    carrier->idle_ms = fetcher->idle_ms;
-    carrier_open(carrier, &options, &carrier_ops, job);
-    list_append(&fetcher->carriers, &carrier->link);
+    struct client_conn *client_conn = mem_new(struct client_conn);
+    client_conn->fetcher = fetcher;
+    client_conn->idle_ms = fetcher->idle_ms;
+    client_conn_open(client_conn, &options, &client_conn_ops, job);
+    list_append(&fetcher->client_conns, &client_conn->link);
 }
 
 /* Returns false if no connection is available now. */
 static bool dispatch(struct fetcher *fetcher, struct job *job)
 {
-    struct carrier *idle = find_idle(fetcher);
+    struct client_conn *idle = find_idle(fetcher);
     bool has_room = fetcher_connections(fetcher) < fetcher->connections_max;
     if (idle && !job->is_again) {
         leave_line(fetcher, job);
-        carrier_carry(idle, job);
+        client_conn_send(idle, job);
         return true;
     }
     if (!has_room && idle)
-        carrier_close(idle);
+        client_conn_close(idle);
     else if (!has_room)
         return false;
     leave_line(fetcher, job);
-    open_carrier(fetcher, job);
+    open_client_conn(fetcher, job);
     return true;
 }
 
@@ -166,7 +166,7 @@ static void on_readiness_closed(uv_handle_t *handle)
 
 static void maybe_closed(struct fetcher *fetcher)
 {
-    if (list_empty(&fetcher->jobs) && list_empty(&fetcher->carriers))
+    if (list_empty(&fetcher->jobs) && list_empty(&fetcher->client_conns))
         readiness_close(&fetcher->readiness, on_readiness_closed);
 }
 
@@ -177,10 +177,10 @@ static void on_pump(struct deferred *deferred)
         maybe_closed(fetcher);
         return;
     }
-    struct stint stint = loop_stint(fetcher->loop);
+    struct timeslice timeslice = loop_timeslice(fetcher->loop);
     while (!list_empty(&fetcher->waiting)) {
         struct job *job = container_of(fetcher->waiting.next, struct job, waiting);
-        if (!stint_goes_on(&stint)) {
+        if (!timeslice_left(&timeslice)) {
             pump_later(fetcher);
             return;
         }
@@ -192,8 +192,8 @@ static void on_pump(struct deferred *deferred)
 static void end_job(struct job *job, enum err error, const char *why)
 {
     leave_line(job->fetcher, job);
-    if (job->carrier)
-        carrier_close(job->carrier);
+    if (job->client_conn)
+        client_conn_close(job->client_conn);
     job_end(job, error, why);
     pump_later(job->fetcher);
 }
@@ -206,8 +206,8 @@ void fetcher_close(struct fetcher *fetcher, fetcher_closed_fn *closed, void *own
     list_each (link, &fetcher->jobs)
         end_job(container_of(link, struct job, link), ERR_CANCELED,
                 "the client is closing");
-    list_each (link, &fetcher->carriers)
-        carrier_close(container_of(link, struct carrier, link));
+    list_each (link, &fetcher->client_conns)
+        client_conn_close(container_of(link, struct client_conn, link));
     pump_later(fetcher);
 }
 
@@ -218,13 +218,13 @@ static void on_over(struct job *job)
 {
     pump_later(job->fetcher);
     list_remove(&job->link);
-    job_tell(job);
+    job_report(job);
 }
 
 static void on_moved(struct job *job)
 {
-    if (job->carrier)
-        carrier_go_on(job->carrier);
+    if (job->client_conn)
+        client_conn_resume(job->client_conn);
 }
 
 static void on_total(struct deadline *deadline)
@@ -283,7 +283,7 @@ enum err fetcher_create(struct loop *loop, const struct fetcher_options *options
     made->pump.fn = on_pump;
     list_init(&made->jobs);
     list_init(&made->waiting);
-    list_init(&made->carriers);
+    list_init(&made->client_conns);
     if (!readiness_init(&made->readiness, loop)) {
         explain(why, ERR_INTERNAL, "cannot watch sockets: %s", strerror(errno));
         free(made);

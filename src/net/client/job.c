@@ -179,7 +179,7 @@ static void begin_answer(struct job *job)
 }
 
 /* Rejects a body that is announced as too large before receiving it. */
-static void judge_head(struct job *job)
+static void check_head(struct job *job)
 {
     uint64_t len = 0;
     job->downloads = job->fetch->download.used && job->answer.status / 100 == 2;
@@ -191,7 +191,7 @@ static void judge_head(struct job *job)
 static enum answer_event judge(struct job *job, enum answer_event event)
 {
     if (event == ANSWER_HEAD)
-        judge_head(job);
+        check_head(job);
     if (job->why.code)
         return ANSWER_FAULT;
     if (event != ANSWER_FAULT)
@@ -204,14 +204,14 @@ static enum answer_event judge(struct job *job, enum answer_event event)
     return event;
 }
 
-enum answer_event job_hear(struct job *job, struct slice *bytes)
+enum answer_event job_receive(struct job *job, struct slice *bytes)
 {
     enum answer_event event = judge(job, answer_feed(&job->answer, bytes));
     write_some(job);
     return event;
 }
 
-enum answer_event job_hear_end(struct job *job)
+enum answer_event job_receive_end(struct job *job)
 {
     return judge(job, answer_end(&job->answer));
 }
@@ -252,7 +252,7 @@ static void on_over(struct deferred *deferred)
     job->on_over(job);
 }
 
-void job_tell(struct job *job)
+void job_report(struct job *job)
 {
     struct fetch *fetch = job->fetch;
     fetch->error = job->why.code;

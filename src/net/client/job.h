@@ -15,7 +15,7 @@
 #include "net/client/transfer.h"
 #include "net/client/url.h"
 
-struct carrier;
+struct client_conn;
 
 enum job_state { JOB_HAS_BYTES, JOB_WAITS, JOB_IS_SENT, JOB_CANNOT };
 
@@ -23,9 +23,9 @@ struct job {
     struct fetch *fetch;
     struct loop *loop;
     struct fetcher *fetcher;
-    struct carrier *carrier; /* that carries it; NULL: it waits, or has its response */
-    struct list link;        // fetcher::jobs
-    struct list waiting;     // fetcher::waiting, or none
+    struct client_conn *client_conn; /* NULL: it waits, or has its response */
+    struct list link;                // fetcher::jobs
+    struct list waiting;             // fetcher::waiting, or none
     struct deadline total;
     int64_t first_byte_ms, silence_ms;
 
@@ -75,8 +75,8 @@ void job_advance(struct job *job, size_t len);
 void job_rewind(struct job *job);
 
 /* Parses bytes of the response. ANSWER_FAULT: job->why has the reason. */
-enum answer_event job_hear(struct job *job, struct slice *bytes);
-enum answer_event job_hear_end(struct job *job);
+enum answer_event job_receive(struct job *job, struct slice *bytes);
+enum answer_event job_receive_end(struct job *job);
 
 /* Returns true if the file is too slow, so that no more should be received. */
 bool job_is_full(const struct job *job);
@@ -88,4 +88,4 @@ void job_complete(struct job *job);
 void job_end(struct job *job, enum err error, const char *why);
 
 /* Fills in the outcome, frees the job, and calls done, which may free the fetch. */
-void job_tell(struct job *job);
+void job_report(struct job *job);

@@ -9,5 +9,5 @@
  * descriptor stays the caller's. Returns NULL when out of memory. */
 struct tls *tls_client_create(const struct trust *trust, const struct url *url, int fd);
 
-/* Explains why tls_shake_hands failed: ERR_UNTRUSTED or ERR_UNREACHABLE. */
+/* Explains why tls_handshake failed: ERR_UNTRUSTED or ERR_UNREACHABLE. */
 void tls_client_explain(const struct tls *tls, struct failure *why);

@@ -240,17 +240,17 @@ static void on_event(struct websocket *ws, enum ws_event event)
 }
 
 /* Returns false after the end or a close frame: later bytes are ignored. */
-static bool is_heard(const struct websocket *ws)
+static bool may_receive(const struct websocket *ws)
 {
     return ws->state != WS_OVER && !ws->code;
 }
 
-static void hear(struct websocket *ws, struct slice bytes)
+static void receive(struct websocket *ws, struct slice bytes)
 {
-    struct stint stint = loop_stint(ws->loop);
-    while (bytes.len && is_heard(ws) && stint_goes_on(&stint))
+    struct timeslice timeslice = loop_timeslice(ws->loop);
+    while (bytes.len && may_receive(ws) && timeslice_left(&timeslice))
         on_event(ws, ws_input_next(ws->input, &bytes));
-    if (!bytes.len || !is_heard(ws))
+    if (!bytes.len || !may_receive(ws))
         return;
     buf_add(&ws->pending, bytes);
     channel_pause(&ws->channel, true);
@@ -263,7 +263,7 @@ static void on_later(struct deferred *deferred)
     struct buf pending = ws->pending;
     ws->pending = (struct buf){ 0 };
     channel_pause(&ws->channel, false);
-    hear(ws, buf_slice(&pending));
+    receive(ws, buf_slice(&pending));
     buf_finish(&pending);
 }
 
@@ -285,7 +285,7 @@ static bool has_once(const struct answer *answer, const char *name, const char *
            (!value || slice_is(answer_header(answer, name), value));
 }
 
-static const char *judge_acceptance(const struct websocket *ws)
+static const char *check_acceptance(const struct websocket *ws)
 {
     const struct answer *answer = &ws->answer;
     char accept[WS_ACCEPT_LEN + 1];
@@ -312,7 +312,7 @@ static void on_answer(struct websocket *ws)
         end(ws, ERR_BAD_ANSWER, text);
         return;
     }
-    const char *fault = judge_acceptance(ws);
+    const char *fault = check_acceptance(ws);
     if (fault) {
         end(ws, ERR_BAD_ANSWER, fault);
         return;
@@ -336,7 +336,7 @@ static void on_bytes(struct channel *channel, struct slice bytes)
             return;
     }
     await_life(ws);
-    hear(ws, bytes);
+    receive(ws, bytes);
 }
 
 static void on_open(struct channel *channel)
@@ -409,7 +409,7 @@ static struct websocket_options with_defaults(const struct websocket_options *se
     };
 }
 
-static void draw_key(char key[WS_KEY_LEN + 1])
+static void generate_key(char key[WS_KEY_LEN + 1])
 {
     unsigned char drawn[WS_KEY_LEN / 4 * 3 - 2];
     if (RAND_bytes(drawn, sizeof(drawn)) != 1)
@@ -452,7 +452,7 @@ static enum err set_up(struct websocket *ws, const struct websocket_options *opt
     enum err err = ws_key_fetch_digest(&ws->sha1, why);
     if (err)
         return err;
-    draw_key(ws->key);
+    generate_key(ws->key);
     err = write_request(ws, options, why);
     if (err)
         return err;

@@ -27,12 +27,13 @@ static void make_room(struct server *server, const struct connection *newest)
     unsigned most = server->options.connections_max;
     if (server->open_count <= most - most / 8)
         return;
-    bool alone = list_empty(&server->strangers) || server->strangers.next == &newest->spare;
-    struct list *from = alone ? &server->idle : &server->strangers;
+    bool alone = list_empty(&server->unauthenticated) ||
+                 server->unauthenticated.next == &newest->spare;
+    struct list *from = alone ? &server->idle : &server->unauthenticated;
     if (list_empty(from))
         return;
-    server_complain(server, "closing idle connections",
-                    "7/8 of the connection limit are in use");
+    server_warn(server, "closing idle connections",
+                "7/8 of the connection limit are in use");
     metric_add(M_CONNECTIONS_EVICTED, 1);
     connection_close(container_of(from->next, struct connection, spare));
 }
@@ -49,7 +50,7 @@ static void note_listener(struct http_conn *conn, const struct listener *listene
     if (conn->c.admin)
         connection_trust(&conn->c);
     else
-        list_append(&server->strangers, &conn->c.spare);
+        list_append(&server->unauthenticated, &conn->c.spare);
 }
 
 struct connection *admission_adopt(struct listener *listener, int fd,

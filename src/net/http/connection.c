@@ -163,20 +163,20 @@ bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *agai
 
 static void count_unsent(struct connection *conn)
 {
-    struct room *room = conn->outbox.room;
+    struct quota *quota = conn->outbox.quota;
     size_t own = outbox_own(&conn->outbox), little = conn->lasts ? LITTLE_UNSENT : 0;
-    room_give(room, conn->counted);
-    conn->counted = room && own > little ? own : 0;
-    room_take(room, conn->counted);
+    quota_release(quota, conn->counted);
+    conn->counted = quota && own > little ? own : 0;
+    quota_take(quota, conn->counted);
 }
 
-void connection_count_in(struct connection *conn, struct room *room, bool lasts)
+void connection_count_in(struct connection *conn, struct quota *quota, bool lasts)
 {
     settle(conn);
-    room_give(conn->outbox.room, conn->counted);
+    quota_release(conn->outbox.quota, conn->counted);
     conn->counted = 0;
     conn->lasts = lasts;
-    outbox_count_in(&conn->outbox, room);
+    outbox_count_in(&conn->outbox, quota);
     count_unsent(conn);
     if (!conn->answering)
         return;
@@ -313,7 +313,7 @@ void connection_feed(struct connection *conn, struct slice bytes)
         conn->ops->on_bytes(conn, bytes);
 }
 
-/* Unauthenticated peers may buffer at most STRANGER_INPUT bytes. */
+/* Unauthenticated peers may buffer at most UNAUTHENTICATED_INPUT bytes. */
 static size_t most_to_read(const struct connection *conn)
 {
     size_t kept = connection_kept(conn).len;
@@ -321,7 +321,7 @@ static size_t most_to_read(const struct connection *conn)
         return conn->most;
     if (conn->known)
         return SERVER_INPUT;
-    return kept < STRANGER_INPUT ? STRANGER_INPUT - kept : 1;
+    return kept < UNAUTHENTICATED_INPUT ? UNAUTHENTICATED_INPUT - kept : 1;
 }
 
 /* Queues a connection whose TLS holds bytes: the kernel does not report them again. */
@@ -385,7 +385,7 @@ static void serve(struct connection *conn, uint32_t events)
 static void get_in_line(struct connection *conn)
 {
     struct server *server = conn->server;
-    list_append(&server->shaking, &conn->secure->waiting);
+    list_append(&server->handshaking, &conn->secure->waiting);
     update_watch(conn);
     loop_defer(server->loop, &server->securing);
 }
@@ -555,7 +555,7 @@ void connection_close(struct connection *conn)
     if (!conn->lost)
         say_end(conn);
     list_remove(&conn->spare);
-    crowd_leave(&conn->server->crowd, &conn->place);
+    address_limit_leave(&conn->server->addresses, &conn->place);
     timers_clear(loop_timers(conn->server->loop), &conn->timer);
     loop_cancel_deferred(&conn->later);
     outbox_finish(&conn->outbox);

@@ -12,8 +12,8 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/loop.h"
-#include "base/room.h"
-#include "net/crowd.h"
+#include "base/quota.h"
+#include "net/address_limit.h"
 #include "net/http/http.h"
 #include "net/outbox.h"
 #include "net/readiness.h"
@@ -43,7 +43,7 @@ struct secure {
     bool is_open;                      /* the handshake is complete */
     bool waits_to_write; /* the handshake continues when the socket is writable */
     int end_bytes;       /* bytes sent for close_notify */
-    struct list waiting; // server::shaking, then server::unread
+    struct list waiting; // server::handshaking, then server::unread
     struct list begun;   // server::begun
 };
 
@@ -66,7 +66,7 @@ struct connection {
     size_t counted;          /* bytes counted in that quota */
     struct secure *secure;   /* NULL: plain text */
     struct ring_sender soon; /* what connection_send_soon has put into the ring */
-    bool lasts : 1;          /* up to LITTLE_UNSENT is not counted (base/room.h) */
+    bool lasts : 1;          /* up to LITTLE_UNSENT is not counted (base/quota.h) */
     bool lost : 1; /* it broke while bytes were sent: it closes at the end of the turn */
     bool lingering : 1;
     bool closed : 1;    /* connection_close was called */
@@ -84,10 +84,10 @@ struct connection {
     int64_t taken;       /* bytes that the peer had taken when last checked */
     struct buf *pending; /* received, waiting for its turn; NULL: nothing */
     struct list link;    // server::connections
-    struct list spare;   // server::strangers; once known, server::idle between requests
+    struct list spare; // server::unauthenticated; once known, server::idle between requests
     struct deferred later;
     struct answering *answering; /* NULL: it is a WebSocket */
-    struct crowd_place place;    /* in the count of its address */
+    struct address_slot place;   /* in the count of its address */
 };
 
 /* Starts reading. Returns false if the socket is unusable; it is closed then. */
@@ -148,10 +148,10 @@ void connection_note_life(struct connection *conn);
  * *again_ms is the time after which to check again. */
 bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *again_ms);
 
-/* Begins a response: unsent bytes count in the room from now on; NULL: they do not count.
+/* Begins a response: unsent bytes count in the quota from now on; NULL: they do not count.
  * So do the bytes to which they refer (outbox_count_in). lasts: it is a socket or a stream,
  * of which up to LITTLE_UNSENT bytes do not count. */
-void connection_count_in(struct connection *conn, struct room *room, bool lasts);
+void connection_count_in(struct connection *conn, struct quota *quota, bool lasts);
 
 /* Appends a copy of the bytes to the pending input. */
 void connection_keep(struct connection *conn, struct slice bytes);

@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "base/room.h"
+#include "base/quota.h"
 #include "base/slice.h"
 #include "net/address.h"
 
@@ -66,8 +66,8 @@ struct exchange {
 
     /* Set by on_head. */
     size_t body_limit;        /* bytes; more is 413; default 0 */
-    struct room *body_room;   /* quota for bodies in progress; full: 503; NULL: no quota */
-    struct room *answer_room; /* quota for unsent bytes, except of streams; NULL: none */
+    struct quota *body_quota; /* quota for bodies in progress; full: 503; NULL: no quota */
+    struct quota *answer_quota; /* quota for unsent bytes, except of streams; NULL: none */
     size_t body_keep; /* max bytes of exchange.body, at least HTTP_BEGINNING; 0: body_limit.
                        * A longer body is read and discarded except for its first
                        * HTTP_BEGINNING bytes; body_len has its length */
@@ -169,12 +169,12 @@ void http_stream_begin(struct exchange *x, int status, struct slice headers);
 bool http_stream_write(struct exchange *x, struct slice piece);
 /* The same for shared bytes, referenced while they are unsent. */
 bool http_stream_write_shared(struct exchange *x, struct bytes *content);
-/* Writes shared parts as one piece, with `between` between them and `behind` at the end.
+/* Writes shared parts as one piece, with `between` between them and `after` at the end.
  * All of it is written, however large it is, so call this only if nothing is unsent.
  * Returns false if the peer has left: end the stream then. */
 enum { HTTP_PARTS_MAX = 64 };
 bool http_stream_write_parts(struct exchange *x, struct bytes *const *parts, size_t count,
-                             struct slice between, struct slice behind);
+                             struct slice between, struct slice after);
 
 /* Begins a response of known length that is written in pieces. Write each with
  * http_stream_write_shared, after on_drained for the one before. Like any response it

@@ -66,13 +66,13 @@ static void be_idle(struct http_conn *conn)
     struct connection *c = &conn->c;
     connection_set_deadline(c, options_of(conn)->idle_timeout_ms);
     if (!c->known)
-        return; /* it is among the strangers */
+        return; /* it stays among the unauthenticated */
     list_remove(&c->spare);
     list_append(&c->server->idle, &c->spare);
 }
 
 /* In a drain, a peer without a valid credential gets little time. */
-static bool is_hurried(const struct connection *c)
+static bool must_finish_soon(const struct connection *c)
 {
     return c->server->draining && !c->known;
 }
@@ -82,7 +82,7 @@ static void await_reader(struct http_conn *conn)
 {
     int64_t again_ms;
     connection_is_slow(&conn->c, options_of(conn)->write_timeout_ms, &again_ms);
-    if (is_hurried(&conn->c))
+    if (must_finish_soon(&conn->c))
         again_ms = options_of(conn)->drain_grace_ms;
     connection_set_deadline(&conn->c, again_ms > 0 ? again_ms : 0);
 }
@@ -113,7 +113,7 @@ static bool is_enough(const struct http_conn *conn)
     const struct connection *c = &conn->c;
     size_t kept = connection_kept(c).len;
     return kept >= options_of(conn)->pipeline_bytes_max ||
-           (!c->known && kept >= STRANGER_INPUT);
+           (!c->known && kept >= UNAUTHENTICATED_INPUT);
 }
 
 /* Called wherever a request may have ended. */
@@ -139,7 +139,7 @@ static void settle(struct http_conn *conn)
 }
 
 /* Informs the handler once that the peer has left; its reply still ends the exchange. */
-static void tell_gone(struct http_conn *conn)
+static void report_gone(struct http_conn *conn)
 {
     struct server *server = conn->c.server;
     struct request *request = conn->request;
@@ -174,7 +174,7 @@ static void http_conn_refuse(struct http_conn *conn, struct http_fault fault)
     if (!request->x.replied && !request->streaming)
         http_reply_write_refusal(request, fault);
     linger(conn);
-    tell_gone(conn);
+    report_gone(conn);
 }
 
 void http_reply_early(struct exchange *x, int status, struct slice headers,
@@ -184,7 +184,7 @@ void http_reply_early(struct exchange *x, int status, struct slice headers,
     assert(http_is_awaited(x));
     http_reply_write_early(request, status, headers, body);
     linger(request->conn);
-    tell_gone(request->conn);
+    report_gone(request->conn);
 }
 
 /* Returns true if an unwanted body is short enough to be read to its end. Then the response
@@ -272,7 +272,7 @@ static void offer(struct http_conn *conn)
     struct server *server = conn->c.server;
     struct request *request = conn->request;
     struct exchange *x = &request->x;
-    struct http_fault fault = request_judge(request);
+    struct http_fault fault = request_check(request);
     conn->asked = true;
     if (!fault.status && !origin_note_request(conn, x))
         fault = (struct http_fault){ 429, "Too many connections of this address; try again "
@@ -358,9 +358,9 @@ static bool in_head(const struct http_conn *conn)
 static void consume(struct http_conn *conn, struct slice bytes)
 {
     struct connection *c = &conn->c;
-    struct stint stint = loop_stint(c->server->loop);
+    struct timeslice timeslice = loop_timeslice(c->server->loop);
     c->busy = true;
-    while (bytes.len && ready(conn) && (in_head(conn) || stint_goes_on(&stint))) {
+    while (bytes.len && ready(conn) && (in_head(conn) || timeslice_left(&timeslice))) {
         bytes = slice_from(bytes, step(conn, bytes));
         if (c->ops == &http_ops && conn->request && over(conn))
             end_request(conn);
@@ -396,8 +396,8 @@ static void refuse_without_header(struct http_conn *conn)
     address_print(&conn->address, text);
     snprintf(reason, sizeof(reason), "%s sent none, but this listener has ,proxy", text);
     metric_add(M_HTTP_REFUSED, 1);
-    server_complain(conn->c.server,
-                    "closing connections without a header of the PROXY protocol 2", reason);
+    server_warn(conn->c.server,
+                "closing connections without a header of the PROXY protocol 2", reason);
     connection_close(&conn->c);
 }
 
@@ -489,7 +489,7 @@ static void on_left(struct connection *c)
 {
     struct http_conn *conn = of(c);
     struct request *request = conn->request;
-    tell_gone(conn);
+    report_gone(conn);
     if (c->eof && conn->header_due)
         connection_close(c);
     else if (c->eof && request && !request->complete && !request->x.replied)
@@ -499,19 +499,19 @@ static void on_left(struct connection *c)
     settle(conn);
 }
 
-static void tell_drained(struct http_conn *conn)
+static void report_drained(struct http_conn *conn)
 {
     const struct server_options *options = options_of(conn);
     struct request *request = conn->request;
-    bool hears = request->streaming && (request->sized || !request->x.gone);
-    if (hears && options->handler.on_drained)
+    bool receives = request->streaming && (request->sized || !request->x.gone);
+    if (receives && options->handler.on_drained)
         options->handler.on_drained(options->owner, &request->x);
 }
 
 static void on_request_drained(struct http_conn *conn)
 {
     connection_clear_deadline(&conn->c);
-    tell_drained(conn);
+    report_drained(conn);
 }
 
 static void on_drained(struct connection *c)
@@ -532,7 +532,7 @@ static void on_unsent_deadline(struct http_conn *conn)
     struct connection *c = &conn->c;
     int64_t again_ms = options_of(conn)->write_timeout_ms;
     bool too_slow;
-    if (is_hurried(c)) {
+    if (must_finish_soon(c)) {
         too_slow = true;
     } else if (conn->request && conn->request->streaming && !conn->request->sized) {
         connection_look(c);
@@ -583,10 +583,10 @@ static void on_closed(struct connection *c)
 {
     struct http_conn *conn = of(c);
     connection_tell_delivery(c, conn->answering.delivered);
-    tell_gone(conn);
+    report_gone(conn);
     if (conn->request && conn->request->sized && !conn->request->x.replied) {
         c->busy = true;
-        tell_drained(conn);
+        report_drained(conn);
         c->busy = false;
     }
     settle(conn);
@@ -628,12 +628,12 @@ bool http_conn_is_new(const struct connection *c)
     return is_ours(c) && !container_of(c, struct http_conn, c)->asked;
 }
 
-void http_conn_hurry(struct connection *c)
+void http_conn_drain(struct connection *c)
 {
     struct http_conn *conn = of(c);
     if (c->ops != &http_ops || c->closed)
         return;
-    if (c->outbox.backlog && is_hurried(c))
+    if (c->outbox.backlog && must_finish_soon(c))
         await_reader(conn);
     else if (is_ours(c) && conn->request && conn->request->offered &&
              !conn->request->complete)

@@ -37,9 +37,9 @@ void http_conn_begin(struct http_conn *conn, struct address peer);
 bool http_conn_is_new(const struct connection *conn);
 
 /* Applies a drain to the connection. Does nothing for a WebSocket. The least rate of a body
- * in progress is checked every drain_grace_ms, and a stranger must read its response
- * within that time. */
-void http_conn_hurry(struct connection *conn);
+ * in progress is checked every drain_grace_ms, and an unauthenticated peer must read its
+ * response within that time. */
+void http_conn_drain(struct connection *conn);
 
 /* Ends an exchange whose reply was written or dropped. keep: the connection stays open. */
 void http_conn_replied(struct request *request, bool keep);

@@ -134,7 +134,7 @@ static struct buf *begin_head(struct request *request, int status, struct slice 
 }
 
 /* Returns true if nothing more may be sent on the connection. */
-static bool is_deaf(const struct request *request)
+static bool is_closed_for_sending(const struct request *request)
 {
     const struct connection *c = &request->conn->c;
     return c->closed || c->lost || c->lingering;
@@ -209,8 +209,8 @@ static void reply(struct exchange *x, int status, struct slice headers, struct p
     assert(!x->replied && !request->streaming);
     bool keep = http_conn_keeps(request);
     http_reply_count(x, status);
-    if (!is_deaf(request)) {
-        connection_count_in(connection_of(request), x->answer_room, false);
+    if (!is_closed_for_sending(request)) {
+        connection_count_in(connection_of(request), x->answer_quota, false);
         write_reply(request, status, headers, body, keep);
         note_time(request);
     }
@@ -224,8 +224,8 @@ void http_reply_parts(struct exchange *x, int status, struct slice headers,
     assert(!x->replied && !request->streaming && count);
     bool keep = http_conn_keeps(request);
     http_reply_count(x, status);
-    if (!is_deaf(request)) {
-        connection_count_in(connection_of(request), x->answer_room, false);
+    if (!is_closed_for_sending(request)) {
+        connection_count_in(connection_of(request), x->answer_quota, false);
         write_parts(request, status, headers, parts, count, keep);
         note_time(request);
     }
@@ -264,7 +264,7 @@ static struct buf error_body(struct http_fault fault)
     return body;
 }
 
-static void tell_refused(struct request *request, struct http_fault fault)
+static void report_refused(struct request *request, struct http_fault fault)
 {
     const struct server_options *options = &connection_of(request)->server->options;
     if (!request->x.peer[0]) /* its head was incomplete */
@@ -276,7 +276,7 @@ static void tell_refused(struct request *request, struct http_fault fault)
 void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slice headers)
 {
     struct buf body = error_body(fault), all = { 0 };
-    tell_refused(of(x), fault);
+    report_refused(of(x), fault);
     buf_add_text(&all, JSON_TYPE);
     buf_add(&all, headers);
     http_reply(x, fault.status, buf_slice(&all), buf_slice(&body));
@@ -302,7 +302,7 @@ void http_reply_write_early(struct request *request, int status, struct slice he
 void http_reply_write_refusal(struct request *request, struct http_fault fault)
 {
     struct buf body = error_body(fault);
-    tell_refused(request, fault);
+    report_refused(request, fault);
     write_reply(request, fault.status, SLICE(JSON_TYPE),
                 (struct piece){ buf_slice(&body), NULL }, false);
     buf_finish(&body);
@@ -322,14 +322,14 @@ void http_stream_begin(struct exchange *x, int status, struct slice headers)
     request->reply_keeps = !request->http10 && http_conn_keeps(request);
     request->reply_chunked = !request->http10 && x->method != HTTP_HEAD_;
     http_reply_count(x, status);
-    if (is_deaf(request))
+    if (is_closed_for_sending(request))
         return;
     struct buf *out = begin_head(request, status, headers, request->reply_keeps);
     if (!request->http10)
         buf_add(out, SLICE("transfer-encoding: chunked\r\n"));
     buf_add(out, SLICE("\r\n"));
     struct piece piece = { buf_slice(out), NULL };
-    connection_count_in(connection_of(request), x->answer_room, true);
+    connection_count_in(connection_of(request), x->answer_quota, true);
     connection_send(connection_of(request), &piece, 1);
     note_time(request);
 }
@@ -342,9 +342,9 @@ void http_stream_begin_sized(struct exchange *x, int status, struct slice header
     request->streaming = request->sized = true;
     request->reply_keeps = http_conn_keeps(request);
     http_reply_count(x, status);
-    if (is_deaf(request))
+    if (is_closed_for_sending(request))
         return;
-    connection_count_in(connection_of(request), x->answer_room, false);
+    connection_count_in(connection_of(request), x->answer_quota, false);
     struct piece head = make_head(request, status, headers, len, request->reply_keeps);
     connection_send(connection_of(request), &head, 1);
     note_time(request);
@@ -376,7 +376,7 @@ static bool write_chunk(struct exchange *x, struct piece *pieces, size_t count)
     struct connection *c = connection_of(request);
     size_t len = length_of(pieces + 1, count);
     assert(request->streaming && !x->replied);
-    if ((x->gone && !request->sized) || is_deaf(request))
+    if ((x->gone && !request->sized) || is_closed_for_sending(request))
         return false;
     if (!len || x->method == HTTP_HEAD_)
         return true;
@@ -415,14 +415,14 @@ bool http_stream_write_shared(struct exchange *x, struct bytes *content)
 }
 
 bool http_stream_write_parts(struct exchange *x, struct bytes *const *parts, size_t count,
-                             struct slice between, struct slice behind)
+                             struct slice between, struct slice after)
 {
     struct piece pieces[2 * HTTP_PARTS_MAX + 2];
     size_t used = 1;
     assert(count && count <= HTTP_PARTS_MAX);
     for (size_t i = 0; i < count; i++) {
         pieces[used++] = piece_of(parts[i]);
-        pieces[used++] = (struct piece){ i + 1 < count ? between : behind, NULL };
+        pieces[used++] = (struct piece){ i + 1 < count ? between : after, NULL };
     }
     return write_chunk(x, pieces, used - 1);
 }
@@ -442,7 +442,7 @@ void http_stream_end(struct exchange *x)
 {
     struct request *request = of(x);
     assert(request->streaming && !x->replied);
-    if (request->reply_chunked && !is_deaf(request)) {
+    if (request->reply_chunked && !is_closed_for_sending(request)) {
         struct piece piece = { SLICE("0\r\n\r\n"), NULL };
         connection_send(connection_of(request), &piece, 1);
     }

@@ -71,14 +71,14 @@ static int on_target_complete(llhttp_t *parser)
 static void make_room(struct request *request)
 {
     unsigned most = options_of(request)->headers_max;
-    unsigned room = request->field_room ? 2 * request->field_room : FIELDS_FIRST;
-    if (request->field_count < request->field_room)
+    unsigned room = request->field_capacity ? 2 * request->field_capacity : FIELDS_FIRST;
+    if (request->field_count < request->field_capacity)
         return;
-    request->field_room = room < most ? room : most;
+    request->field_capacity = room < most ? room : most;
     request->fields =
-        mem_resize(request->fields, request->field_room * sizeof(*request->fields));
+        mem_resize(request->fields, request->field_capacity * sizeof(*request->fields));
     request->headers =
-        mem_resize(request->headers, request->field_room * sizeof(*request->headers));
+        mem_resize(request->headers, request->field_capacity * sizeof(*request->headers));
 }
 
 /* Discards trailers and chunk extensions, within a limit. A client cannot add headers after
@@ -135,14 +135,14 @@ static int on_head_complete(llhttp_t *parser)
     return 0;
 }
 
-static bool take_room(struct request *request, size_t len)
+static bool take_quota(struct request *request, size_t len)
 {
-    struct room *room = request->x.body_room;
-    if (!room)
+    struct quota *quota = request->x.body_quota;
+    if (!quota)
         return true;
-    if (!room_has(room, len))
+    if (!quota_has(quota, len))
         return false;
-    room_take(room, len);
+    quota_take(quota, len);
     request->body_taken += len;
     return true;
 }
@@ -159,7 +159,7 @@ static void shorten(struct request *request)
     request->body = beginning;
     if (!request->body_taken)
         return; /* it is not counted */
-    room_give(request->x.body_room, request->body_taken - HTTP_BEGINNING);
+    quota_release(request->x.body_quota, request->body_taken - HTTP_BEGINNING);
     request->body_taken = HTTP_BEGINNING;
 }
 
@@ -188,7 +188,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
     len = kept_length(request, len);
     if (!len)
         return 0;
-    if (!take_room(request, len))
+    if (!take_quota(request, len))
         return stop(request, 503,
                     "The bodies of your requests in flight use all memory of your share; "
                     "try again, or send fewer at once");
@@ -258,7 +258,7 @@ static void trim(struct buf *buf, size_t capacity)
 void request_give_back(struct server *server, struct request *request)
 {
     if (request->body_taken)
-        room_give(request->x.body_room, request->body_taken);
+        quota_release(request->x.body_quota, request->body_taken);
     if (server->request_count == SERVER_POOL_MAX) {
         request_destroy(request);
         return;
@@ -270,7 +270,7 @@ void request_give_back(struct server *server, struct request *request)
         .body = request->body,
         .fields = request->fields,
         .headers = request->headers,
-        .field_room = request->field_room,
+        .field_capacity = request->field_capacity,
     };
     list_append(&server->requests, &request->link);
     server->request_count++;
@@ -426,7 +426,7 @@ static void set_headers(struct request *request, struct slice authority)
     request->x.header_count = request->field_count;
 }
 
-struct http_fault request_judge(struct request *request)
+struct http_fault request_check(struct request *request)
 {
     struct exchange *x = &request->x;
     struct http_head head = { .http10 = request->http10 };

@@ -35,7 +35,7 @@ struct request {
     struct span target;
     struct header_field *fields;
     struct http_header *headers; /* as many as fields */
-    unsigned field_count, field_room;
+    unsigned field_count, field_capacity;
     bool first_line, in_target, in_name;
 
     bool head_done, complete;
@@ -47,7 +47,7 @@ struct request {
     bool sized;     /* with a content-length: treated like any response */
     bool reply_chunked, reply_keeps;
     uint64_t length;    /* announced length of the body */
-    size_t body_taken;  /* from x.body_room; given back at the end */
+    size_t body_taken;  /* from x.body_quota; given back at the end */
     size_t chunk_extra; /* bytes of chunk extensions and trailers */
     char too_large[72]; /* text of a 413 */
     size_t window_len;  /* x.body_len when the deadline was set */
@@ -71,4 +71,4 @@ size_t request_feed_body(struct request *request, struct slice bytes);
 struct http_fault request_too_large(struct request *request);
 
 /* Fills in the exchange from the head. Returns a fault if the request must be rejected. */
-struct http_fault request_judge(struct request *request);
+struct http_fault request_check(struct request *request);

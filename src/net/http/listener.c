@@ -101,8 +101,8 @@ static bool accept_failed(struct listener *listener, int error)
         return true;
     if (error == EAGAIN)
         return false;
-    server_complain(listener->server, turning_away,
-                    uv_strerror_r(-error, reason, sizeof(reason)));
+    server_warn(listener->server, turning_away,
+                uv_strerror_r(-error, reason, sizeof(reason)));
     if ((error == EMFILE || error == ENFILE) && shed_one(listener))
         return true;
     rest(listener);
@@ -120,7 +120,7 @@ static void on_listener(uv_poll_t *handle, int status, int events)
             if (!accept_failed(listener, errno))
                 return;
         } else if (admission_is_full(listener)) {
-            server_complain(listener->server, turning_away, "connection limit reached");
+            server_warn(listener->server, turning_away, "connection limit reached");
             turn_away(listener, fd);
         } else {
             admission_adopt(listener, fd, &peer);

@@ -10,12 +10,12 @@ static bool count(struct http_conn *conn, const struct address *address)
     struct server *server = conn->c.server;
     char reason[128], text[ADDRESS_TEXT];
     if (!address->is_ip || address_is_loopback(address) ||
-        crowd_enter(&server->crowd, &conn->c.place, address,
-                    server->options.connections_per_address))
+        address_limit_enter(&server->addresses, &conn->c.place, address,
+                            server->options.connections_per_address))
         return true;
     address_print(address, text);
     snprintf(reason, sizeof(reason), "%s has too many (--connections-per-address)", text);
-    server_complain(server, "rejecting connections", reason);
+    server_warn(server, "rejecting connections", reason);
     return false;
 }
 
@@ -31,18 +31,18 @@ bool origin_note(struct http_conn *conn, const struct address *address)
 }
 
 /* Excuses a proxy that is not configured as trusted from the limit: it has many clients. A
- * client named by a PROXY header is never excused. */
-static void excuse(struct http_conn *conn)
+ * client named by a PROXY header is never exempt. */
+static void exempt(struct http_conn *conn)
 {
     struct server *server = conn->c.server;
     if (conn->named || server->trusted.count || server->trusted.has_unix)
         return;
-    crowd_excuse(&conn->c.place);
-    if (!server->told_forwarded)
+    address_limit_exempt(&conn->c.place);
+    if (!server->forwarded_logged)
         log_info("untrusted peer sends X-Forwarded-For; add it to --trusted-proxies to "
                  "distinguish its clients",
                  "peer", conn->peer->data, NULL);
-    server->told_forwarded = true;
+    server->forwarded_logged = true;
 }
 
 bool origin_note_request(struct http_conn *conn, struct exchange *x)
@@ -62,7 +62,7 @@ bool origin_note_request(struct http_conn *conn, struct exchange *x)
         return true;
     if (!ranges_hold(trusted, &conn->address)) {
         x->hidden = true;
-        excuse(conn);
+        exempt(conn);
         return true;
     }
     address_print(&client, x->peer);
@@ -73,6 +73,6 @@ bool origin_note_request(struct http_conn *conn, struct exchange *x)
 void origin_end_request(struct http_conn *conn)
 {
     if (conn->forwarded)
-        crowd_leave(&conn->c.server->crowd, &conn->c.place);
+        address_limit_leave(&conn->c.server->addresses, &conn->c.place);
     conn->forwarded = false;
 }

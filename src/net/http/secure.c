@@ -108,7 +108,7 @@ static void step(struct secure *secure)
 {
     if (!secure->tls && !secure_begin_session(secure))
         return;
-    enum tls_result result = tls_shake_hands(secure->tls);
+    enum tls_result result = tls_handshake(secure->tls);
     secure->waits_to_write = result == TLS_WANTS_WRITE;
     if (result == TLS_DONE)
         become_open(secure);
@@ -128,18 +128,19 @@ static struct secure *take_first(struct list *line)
 static void work(struct deferred *securing)
 {
     struct server *server = container_of(securing, struct server, securing);
-    struct stint reading = loop_stint(server->loop), shaking = loop_stint(server->loop);
-    while (!list_empty(&server->unread) && stint_goes_on(&reading))
+    struct timeslice reading = loop_timeslice(server->loop),
+                     handshaking = loop_timeslice(server->loop);
+    while (!list_empty(&server->unread) && timeslice_left(&reading))
         connection_read(take_first(&server->unread)->conn);
-    while (!list_empty(&server->shaking) && stint_goes_on(&shaking))
-        step(take_first(&server->shaking));
-    if (!list_empty(&server->unread) || !list_empty(&server->shaking))
+    while (!list_empty(&server->handshaking) && timeslice_left(&handshaking))
+        step(take_first(&server->handshaking));
+    if (!list_empty(&server->unread) || !list_empty(&server->handshaking))
         loop_defer(server->loop, securing);
 }
 
 void secure_init(struct server *server)
 {
-    list_init(&server->shaking);
+    list_init(&server->handshaking);
     list_init(&server->unread);
     list_init(&server->begun);
     list_init(&server->securing.link);

@@ -1,13 +1,13 @@
 /* secure.h - the TLS handshake of a connection; private to http.
  *
- *   readable ─► in line (server::shaking) ─► a step ─► incomplete: reads on
+ *   readable ─► in line (server::handshaking) ─► a step ─► incomplete: reads on
  *                                             ├─► open: the connection uses it
  *                                             ├─► it was HTTP, not TLS: 400, in plain text
  *                                             └─► failed: closed
  *
  * A step may take a millisecond, for an RSA signature, and any client can request one. So
  * each turn does one step, and more while it has time: existing connections wait for one
- * handshake, not for all. Until it is open, the connection belongs to a stranger
+ * handshake, not for all. Until it is open, the connection is unauthenticated
  * (server_state.h): it has a deadline, and is closed for others when connections run short.
  *
  * A handshake holds up to 200 KiB, depending on what the peer sends. At most HANDSHAKES_MAX

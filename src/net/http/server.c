@@ -15,7 +15,7 @@
 #include "net/http/ws_key.h"
 #include "runcast/protocol.h"
 
-enum { HURRIED_AT_ONCE = 64 };
+enum { DRAINED_AT_ONCE = 64 };
 
 static unsigned share_of_address(unsigned connections_max)
 {
@@ -40,8 +40,8 @@ static void set_defaults(struct server_options *options)
         .ws_message_max = PROTOCOL_MESSAGE_BYTES,
         .ws_fragments_max = PROTOCOL_FRAGMENTS,
         .ws_unfinished_max = 64 << 20,
-        .ws_stranger_message_max = PROTOCOL_STRANGER_BYTES,
-        .ws_strangers_max = 8 << 20,
+        .ws_unauthenticated_message_max = PROTOCOL_UNAUTHENTICATED_BYTES,
+        .ws_unauthenticated_max = 8 << 20,
         .ws_messages_per_s = PROTOCOL_MESSAGES_PER_S,
         .ws_messages_burst = PROTOCOL_BURST,
         .ws_ping_ms = PROTOCOL_PING_MS,
@@ -65,8 +65,8 @@ static void set_defaults(struct server_options *options)
     DEFAULT(ws_message_max);
     DEFAULT(ws_fragments_max);
     DEFAULT(ws_unfinished_max);
-    DEFAULT(ws_stranger_message_max);
-    DEFAULT(ws_strangers_max);
+    DEFAULT(ws_unauthenticated_message_max);
+    DEFAULT(ws_unauthenticated_max);
     DEFAULT(ws_messages_per_s);
     DEFAULT(ws_messages_burst);
     DEFAULT(ws_ping_ms);
@@ -118,7 +118,7 @@ static void destroy(struct server *server)
     free(server->listeners);
     certificates_unref(server->certificates);
     ranges_finish(&server->trusted);
-    crowd_finish(&server->crowd);
+    address_limit_finish(&server->addresses);
     free(server);
 }
 
@@ -139,19 +139,19 @@ static enum err read_trusted(struct server *server, struct failure *why)
 }
 
 /* Informs connections of a drain. New ones are appended after these, and know of it. */
-static void hurry_some(struct deferred *hurrying)
+static void drain_some_connections(struct deferred *drain_notice)
 {
-    struct server *server = container_of(hurrying, struct server, hurrying);
-    struct stint stint = loop_stint(server->loop);
-    while (server->unhurried && !list_empty(&server->connections) &&
-           stint_goes_on_by(&stint, HURRIED_AT_ONCE)) {
+    struct server *server = container_of(drain_notice, struct server, drain_notice);
+    struct timeslice timeslice = loop_timeslice(server->loop);
+    while (server->undrained && !list_empty(&server->connections) &&
+           timeslice_left_every(&timeslice, DRAINED_AT_ONCE)) {
         struct list *link = list_take(&server->connections);
         list_append(&server->connections, link);
-        server->unhurried--;
-        http_conn_hurry(container_of(link, struct connection, link));
+        server->undrained--;
+        http_conn_drain(container_of(link, struct connection, link));
     }
-    if (server->unhurried && !list_empty(&server->connections))
-        loop_defer(server->loop, hurrying);
+    if (server->undrained && !list_empty(&server->connections))
+        loop_defer(server->loop, drain_notice);
 }
 
 static bool flush_ring(struct flusher *flusher)
@@ -162,7 +162,7 @@ static bool flush_ring(struct flusher *flusher)
 
 static void begin_ring(struct server *server)
 {
-    server->ring_flusher = (struct flusher){ .fn = flush_ring, .late = true };
+    server->ring_flusher = (struct flusher){ .fn = flush_ring, .runs_last = true };
     loop_add_flusher(server->loop, &server->ring_flusher);
     if (server->options.ring)
         ring_tell(server->options.ring, connection_on_sent);
@@ -176,7 +176,7 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     server->options = *options;
     set_defaults(&server->options);
     list_init(&server->connections);
-    list_init(&server->strangers);
+    list_init(&server->unauthenticated);
     list_init(&server->idle);
     list_init(&server->requests);
     list_init(&server->inputs);
@@ -184,12 +184,12 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     secure_init(server);
     list_init(&server->finish.link);
     server->finish.fn = on_finish;
-    list_init(&server->hurrying.link);
-    server->hurrying.fn = hurry_some;
+    list_init(&server->drain_notice.link);
+    server->drain_notice.fn = drain_some_connections;
     begin_ring(server);
     server->date_s = -1;
     server->spare_fd = server_open_spare();
-    crowd_init(&server->crowd);
+    address_limit_init(&server->addresses);
 
     server->ping_frame = bytes_create((struct slice){ "\x89", 2 });
     enum err status = ws_key_fetch_digest(&server->sha1, why);
@@ -276,8 +276,8 @@ bool server_has_next(const struct server *server)
 void server_drain(struct server *server)
 {
     server->draining = true;
-    server->unhurried = server->connection_count;
-    hurry_some(&server->hurrying);
+    server->undrained = server->connection_count;
+    drain_some_connections(&server->drain_notice);
 }
 
 void server_pause(struct server *server)
@@ -299,7 +299,7 @@ void server_close(struct server *server, server_closed_fn *closed)
 {
     assert(!server->closed);
     server->closed = closed;
-    loop_cancel_deferred(&server->hurrying);
+    loop_cancel_deferred(&server->drain_notice);
     loop_cancel_deferred(&server->securing);
     for (size_t i = 0; i < server->listener_count; i++)
         listener_close(&server->listeners[i], on_listener_closed);

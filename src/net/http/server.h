@@ -41,8 +41,8 @@ struct server_options {
                                  * without a valid credential */
     int64_t head_timeout_ms;    /* first byte, then head; default 10 s each */
     int64_t body_timeout_ms;    /* without 1 KiB/s of progress; default 30 s */
-    int64_t drain_grace_ms;     /* the same in a drain, and the time in which strangers must
-                                 * read their replies then; default 2 s */
+    int64_t drain_grace_ms;     /* the same in a drain; unauthenticated peers must then read
+                                 * their replies within it; default 2 s */
     int64_t idle_timeout_ms;    /* keep-alive; default 75 s */
     int64_t write_timeout_ms;   /* to take 1 KiB/s of a reply, or anything of a stream;
                                  * default 60 s */
@@ -58,16 +58,16 @@ struct server_options {
                 * owned by the caller until the server is closed */
     const char *trusted_proxies; /* for ranges_read; trusts X-Forwarded-For; NULL: none */
     /* WebSocket connections; ws.h. */
-    size_t ws_message_max;          /* default 64 KiB */
-    unsigned ws_fragments_max;      /* per message, empty ones count; default 64 */
-    size_t ws_unfinished_max;       /* all incomplete or unhandled messages; default
+    size_t ws_message_max;                 /* default 64 KiB */
+    unsigned ws_fragments_max;             /* per message, empty ones count; default 64 */
+    size_t ws_unfinished_max;              /* all incomplete or unhandled messages; default
                                      * 64 MiB */
-    size_t ws_stranger_message_max; /* before ws_trust; default 20 KiB */
-    size_t ws_strangers_max;        /* those of all strangers; default 8 MiB */
-    unsigned ws_messages_per_s;     /* default 50 */
-    unsigned ws_messages_burst;     /* default 200 */
-    int64_t ws_ping_ms;             /* default 25 s */
-    int64_t ws_stall_ms;            /* without an awaited sign of life; default 60 s */
+    size_t ws_unauthenticated_message_max; /* before ws_trust; default 20 KiB */
+    size_t ws_unauthenticated_max;         /* those of all such peers; default 8 MiB */
+    unsigned ws_messages_per_s;            /* default 50 */
+    unsigned ws_messages_burst;            /* default 200 */
+    int64_t ws_ping_ms;                    /* default 25 s */
+    int64_t ws_stall_ms; /* without an awaited sign of life; default 60 s */
 };
 
 /* Zero values mean the defaults. ERR_INVALID, with the reason: bad address, port in use. */

@@ -13,14 +13,14 @@
 #include "base/metrics.h"
 #include "net/http/connection.h"
 
-enum { COMPLAINT_MS = 1000, RETRY_AFTER_MAX_S = 10 };
+enum { WARNING_PAUSE_MS = 1000, RETRY_AFTER_MAX_S = 10 };
 
-void server_complain(struct server *server, const char *what, const char *reason)
+void server_warn(struct server *server, const char *what, const char *reason)
 {
     int64_t now = loop_now_ms(server->loop);
-    if (server->complained_ms && now - server->complained_ms < COMPLAINT_MS)
+    if (server->warned_ms && now - server->warned_ms < WARNING_PAUSE_MS)
         return;
-    server->complained_ms = now;
+    server->warned_ms = now;
     log_warn(what, "reason", reason, "connections", log_number((int64_t)server->open_count),
              NULL);
 }

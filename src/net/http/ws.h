@@ -35,12 +35,12 @@ struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_o
 void *ws_owner(const struct ws *ws);
 
 /* Like http_trust, for a credential that came as a message. Until then, messages must be
- * small; and if strangers together hold too many bytes of incomplete messages, the one that
- * began first is closed. */
+ * small; and if unauthenticated peers together hold too many bytes of incomplete messages,
+ * the one that began first is closed. */
 void ws_trust(struct ws *ws);
 
 /* Sets the memory quota for unsent bytes; up to LITTLE_UNSENT do not count. */
-void ws_count_in(struct ws *ws, struct room *room);
+void ws_count_in(struct ws *ws, struct quota *quota);
 
 /* Return an unmasked, unfragmented data frame around the payload, with one reference. */
 struct bytes *ws_frame(struct slice payload, bool binary);

@@ -54,9 +54,9 @@ size_t ws_unsent(const struct ws *ws)
     return outbox_unsent(&ws->c.outbox);
 }
 
-void ws_count_in(struct ws *ws, struct room *room)
+void ws_count_in(struct ws *ws, struct quota *quota)
 {
-    connection_count_in(&ws->c, room, true);
+    connection_count_in(&ws->c, quota, true);
 }
 
 /* ---- signs of life ---- */
@@ -65,15 +65,15 @@ static void note_ping(struct ws *ws)
 {
     if (ws->asked < UINT16_MAX)
         ws->asked++;
-    if (ws->unasked > ws->stretch)
-        ws->stretch = ws->unasked;
-    ws->unasked = 0;
+    if (ws->unpinged > ws->unpinged_max)
+        ws->unpinged_max = ws->unpinged;
+    ws->unpinged = 0;
 }
 
 static void note_pong(struct ws *ws)
 {
     if (--ws->asked == 0)
-        ws->stretch = 0;
+        ws->unpinged_max = 0;
 }
 
 bool ws_reads_still(const struct ws *ws)
@@ -86,12 +86,12 @@ bool ws_reads_still(const struct ws *ws)
 static int64_t silence_limit(const struct ws *ws, bool kernel_is_full)
 {
     int64_t stall_ms = options_of(ws)->ws_stall_ms;
-    size_t stretch = ws->stretch > ws->unasked ? ws->stretch : ws->unasked;
-    if (kernel_is_full && stretch > LUMP_BYTES)
-        stretch = LUMP_BYTES;
-    if (stretch < READ_IN_STALL)
+    size_t unpinged_max = ws->unpinged_max > ws->unpinged ? ws->unpinged_max : ws->unpinged;
+    if (kernel_is_full && unpinged_max > LUMP_BYTES)
+        unpinged_max = LUMP_BYTES;
+    if (unpinged_max < READ_IN_STALL)
         return stall_ms;
-    return stall_ms * (int64_t)stretch / READ_IN_STALL;
+    return stall_ms * (int64_t)unpinged_max / READ_IN_STALL;
 }
 
 /* Adds the frames to out, with pings in between, and returns the number of entries. A ping
@@ -102,11 +102,11 @@ static size_t add_pings(struct ws *ws, struct bytes *const *frames, size_t count
     struct bytes *ping = ws->c.server->ping_frame;
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
-        if (ws->unasked && (size_t)ws->unasked + frames[i]->len > ASK_BYTES) {
+        if (ws->unpinged && (size_t)ws->unpinged + frames[i]->len > ASK_BYTES) {
             note_ping(ws);
             out[used++] = ping;
         }
-        ws->unasked += frames[i]->len;
+        ws->unpinged += frames[i]->len;
         out[used++] = frames[i];
     }
     return used;
@@ -148,9 +148,9 @@ bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count)
     for (size_t i = 0; i < count; i++)
         total += frames[i]->len;
     metric_add(M_BYTES_SENT, total);
-    bool ask = ws->unasked + (size_t)total > ASK_BYTES;
+    bool ask = ws->unpinged + (size_t)total > ASK_BYTES;
     if (!ask)
-        ws->unasked += (uint32_t)total;
+        ws->unpinged += (uint32_t)total;
     if (ask ? send_with_pings(ws, frames, count)
             : connection_send_frames_soon(&ws->c, frames, count))
         return true;
@@ -161,7 +161,7 @@ bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count)
 void ws_fetch(const struct ws *ws)
 {
     connection_fetch(&ws->c);
-    __builtin_prefetch(&ws->unasked);
+    __builtin_prefetch(&ws->unpinged);
 }
 
 static bool send_control(struct ws *ws, unsigned opcode, const void *payload, size_t len)
@@ -289,11 +289,11 @@ static void on_event(struct ws *ws, enum ws_event event)
 }
 
 /* Returns the sum of incomplete messages to which this connection belongs. There is one for
- * known peers and one for strangers. */
+ * known peers and one for unauthenticated ones. */
 static size_t *unfinished(struct ws *ws)
 {
     struct server *server = ws->c.server;
-    return ws->c.known ? &server->unfinished : &server->strangers_unfinished;
+    return ws->c.known ? &server->unfinished : &server->unauthenticated_unfinished;
 }
 
 static void hold(struct ws *ws, size_t len)
@@ -357,9 +357,9 @@ static void close_unfinished(struct ws *ws)
     end(ws, CLOSE_OVERLOAD, "overload: too many unfinished messages");
 }
 
-/* Closes the stranger whose message began first: it is the least likely to finish it. A
- * stranger needs only a moment for its hello. */
-static void close_first_stranger(struct server *server)
+/* Closes the unauthenticated peer whose message began first: it is the least likely to
+ * finish it, as a client needs only a moment for its hello. */
+static void close_first_unauthenticated(struct server *server)
 {
     struct ws *first = container_of(server->holding.next, struct ws, holding);
     close_unfinished(first);
@@ -373,8 +373,8 @@ static void count_unfinished(struct ws *ws)
     struct server *server = ws->c.server;
     hold(ws, (ws->input->in_message ? ws->input->message.len : 0) +
                  connection_kept(&ws->c).len);
-    while (server->strangers_unfinished > server->options.ws_strangers_max)
-        close_first_stranger(server);
+    while (server->unauthenticated_unfinished > server->options.ws_unauthenticated_max)
+        close_first_unauthenticated(server);
     if (ws->held && server->unfinished > server->options.ws_unfinished_max)
         close_unfinished(ws);
 }
@@ -382,17 +382,17 @@ static void count_unfinished(struct ws *ws)
 static size_t message_max(const struct ws *ws)
 {
     const struct server_options *options = options_of(ws);
-    return ws->c.known ? options->ws_message_max : options->ws_stranger_message_max;
+    return ws->c.known ? options->ws_message_max : options->ws_unauthenticated_message_max;
 }
 
-static bool is_heard(const struct connection *c)
+static bool may_receive(const struct connection *c)
 {
     return !c->closed && !c->lingering && !c->lost;
 }
 
 /* A peer may send many messages at once. Those for which the turn has no time are handled
  * in the next one, and no more is read before. */
-static void hear_later(struct connection *c, struct slice bytes)
+static void receive_later(struct connection *c, struct slice bytes)
 {
     connection_keep(c, bytes);
     connection_pause(c, true);
@@ -405,20 +405,20 @@ static void on_bytes(struct connection *c, struct slice bytes)
     ws->awaits = false;
     connection_note_life(c);
     if (c->pending) {
-        hear_later(c, bytes);
+        receive_later(c, bytes);
         return;
     }
-    struct stint stint = loop_stint(c->server->loop);
+    struct timeslice timeslice = loop_timeslice(c->server->loop);
     if (!ws->input)
         ws->input = pool_take(c->server);
-    while (bytes.len && is_heard(c) && stint_goes_on(&stint)) {
+    while (bytes.len && may_receive(c) && timeslice_left(&timeslice)) {
         ws->input->message_max = message_max(ws);
         on_event(ws, ws_input_next(ws->input, &bytes));
     }
-    if (bytes.len && is_heard(c))
-        hear_later(c, bytes);
+    if (bytes.len && may_receive(c))
+        receive_later(c, bytes);
     count_unfinished(ws);
-    if (!is_heard(c))
+    if (!may_receive(c))
         forget_input(ws);
     else if (ws_input_idle(ws->input))
         release_input(ws);

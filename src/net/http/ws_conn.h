@@ -21,10 +21,10 @@ struct ws {
     void *owner;
     struct ws_input *input; /* NULL: between messages */
     struct bytes *pong;     /* the newest pong that could not be sent; the only one */
-    struct list holding;    // server::holding; linked while a stranger holds some
+    struct list holding;    // server::holding; linked while such a peer holds some
     uint32_t held;          /* bytes of an incomplete message; the server counts them */
-    uint32_t unasked;       /* bytes of frames after the last ping */
-    uint32_t stretch;       /* largest unasked when an unanswered ping was sent */
+    uint32_t unpinged;      /* bytes of frames after the last ping */
+    uint32_t unpinged_max;  /* largest unpinged when an unanswered ping was sent */
     uint16_t asked;         /* unanswered pings */
     bool closing : 1;       /* our close frame was sent */
     bool awaits : 1;        /* the peer was pinged because it was silent, and still is */

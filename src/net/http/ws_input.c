@@ -1,6 +1,6 @@
 /* ws_input.c - checks heads of frames; wslay unmasks their payloads.
  *
- *   head ─► judged ─► payload in pieces ─► end ─► message, ping, pong or close */
+ *   head ─► checked ─► payload in pieces ─► end ─► message, ping, pong or close */
 #include "net/http/ws_input.h"
 
 #include "base/cursor.h"
@@ -100,7 +100,7 @@ static uint64_t announced(const struct ws_input *input)
     return len < 126 ? len : cursor_number(&cursor, len == 126 ? 2 : 8);
 }
 
-static enum ws_event judge_control(struct ws_input *input)
+static enum ws_event check_control(struct ws_input *input)
 {
     if (!input->fin)
         return fault(input, 1002, "control frames cannot be fragmented");
@@ -110,7 +110,7 @@ static enum ws_event judge_control(struct ws_input *input)
     return WS_MORE;
 }
 
-static enum ws_event judge_data(struct ws_input *input)
+static enum ws_event check_data(struct ws_input *input)
 {
     bool continues = input->opcode == WSLAY_CONTINUATION_FRAME;
     if (continues != input->in_message)
@@ -133,7 +133,7 @@ static enum ws_event judge_data(struct ws_input *input)
     return WS_MORE;
 }
 
-static enum ws_event judge_head(struct ws_input *input)
+static enum ws_event check_head(struct ws_input *input)
 {
     input->fin = input->head[0] & 0x80;
     input->opcode = input->head[0] & 0x0F;
@@ -147,7 +147,7 @@ static enum ws_event judge_head(struct ws_input *input)
         return fault(input, 1002,
                      masked ? "frames of a server must not be masked"
                             : "frames of a client must be masked");
-    return wslay_is_ctrl_frame(input->opcode) ? judge_control(input) : judge_data(input);
+    return wslay_is_ctrl_frame(input->opcode) ? check_control(input) : check_data(input);
 }
 
 static enum ws_event store(struct ws_input *input, const struct wslay_frame_iocb *frame)
@@ -201,7 +201,7 @@ static enum ws_event end_frame(struct ws_input *input)
 static enum ws_event begin_frame(struct ws_input *input)
 {
     struct slice head = { (const char *)input->head, input->head_len };
-    enum ws_event event = judge_head(input);
+    enum ws_event event = check_head(input);
     if (event)
         return event;
     input->head_len = 0;

@@ -85,7 +85,7 @@ static void remove_entries(struct removing *removing, int folder, unsigned depth
         close(folder);
         return;
     }
-    for (struct dirent *entry; work_goes_on(removing->work) && (entry = readdir(all));)
+    for (struct dirent *entry; work_may_continue(removing->work) && (entry = readdir(all));)
         if (!is_dots(entry->d_name) && unlinkat(dirfd(all), entry->d_name, 0))
             remove_folder(removing, dirfd(all), entry->d_name, depth);
     closedir(all);
@@ -101,14 +101,14 @@ bool folder_remove(int above, const char *name, const struct work *work)
         return true;
     fchmod(removing.top, 0700);
     for (unsigned i = 0;
-         work_goes_on(work) && (i == 0 || (removing.moved && i < ROUNDS_MAX)); i++) {
+         work_may_continue(work) && (i == 0 || (removing.moved && i < ROUNDS_MAX)); i++) {
         int again = folder_open(removing.top, ".");
         removing.moved = 0;
         if (again >= 0)
             remove_entries(&removing, again, 1);
     }
     close(removing.top);
-    return unlinkat(above, name, AT_REMOVEDIR) == 0 || work_goes_on(work);
+    return unlinkat(above, name, AT_REMOVEDIR) == 0 || work_may_continue(work);
 }
 
 /* ---- paths ---- */

@@ -23,8 +23,8 @@ bool folder_is_empty(int folder);
 bool folder_sync(int folder);
 
 /* Removes a name of any kind in the folder above, with everything in it. The owner of the
- * files cannot prevent this. Checks work_goes_on (work.h) after each entry; returns false
- * if something is left because the job must end. work NULL: no check. */
+ * files cannot prevent this. Checks work_may_continue (work.h) after each entry; returns
+ * false if something is left because the job must end. work NULL: no check. */
 bool folder_remove(int above, const char *name, const struct work *work);
 
 /* Returns "folder/name", to be freed by the caller. */

@@ -63,12 +63,13 @@ struct child {
     pid_t group;        /* of the program, without a namespace; 0: unknown */
     int handles;        /* open ones */
     int signal;         /* the last one sent; 0: none */
-    bool keeper_ended, told_end, closing;
+    bool keeper_ended, end_reported, closing;
     int keeper_status, keeper_signal; /* how the keeper ended */
     struct process_end end;
 };
 
-/* --- the end --------------------------------------------------------------------------- */
+/* --- the end
+ * --------------------------------------------------------------------------- */
 
 static void explain_end(struct process_end *end)
 {
@@ -164,12 +165,12 @@ static int signal_of_end(const struct child *child)
 
 /* Handles a keeper that was killed before it reported the program's end. Then the group
  * still has to be killed. */
-static void maybe_untold(struct child *child)
+static void maybe_report_end(struct child *child)
 {
-    if (!child->keeper_ended || !child->pipes[REPORT].ended || child->told_end ||
+    if (!child->keeper_ended || !child->pipes[REPORT].ended || child->end_reported ||
         child->end.cause == PROCESS_NOT_STARTED)
         return;
-    child->told_end = true;
+    child->end_reported = true;
     child->end.cause = child->keeper_signal ? PROCESS_SIGNALED : PROCESS_EXITED;
     child->end.status = child->keeper_signal ? signal_of_end(child) : child->keeper_status;
     if (child->group)
@@ -184,12 +185,13 @@ static void on_keeper_exit(uv_process_t *keeper, int64_t status, int signal)
     child->keeper_signal = signal;
     if (child->cgroup)
         cgroup_kill(child->cgroup);
-    maybe_untold(child);
+    maybe_report_end(child);
     wait_for_rest(child);
     maybe_ended(child);
 }
 
-/* --- signals --------------------------------------------------------------------------- */
+/* --- signals
+ * --------------------------------------------------------------------------- */
 
 static void on_keeper_late(struct timer *timer)
 {
@@ -198,7 +200,7 @@ static void on_keeper_late(struct timer *timer)
         kill(child->keeper.pid, SIGKILL);
 }
 
-static void hurry_keeper(struct child *child)
+static void set_keeper_deadline(struct child *child)
 {
     if (!child->keeper_deadline.place)
         loop_set_timer(child->children->loop, &child->keeper_deadline,
@@ -214,13 +216,13 @@ static void send_signal(struct process *process, int signal, bool alone)
     child->signal = signal;
     sigqueue(child->keeper.pid, SIGTERM, value);
     if (signal == SIGKILL)
-        hurry_keeper(child);
+        set_keeper_deadline(child);
 }
 
 static void on_deadline(struct timer *timer)
 {
     struct child *child = container_of(timer, struct child, deadline);
-    if (child->keeper_ended || child->told_end)
+    if (child->keeper_ended || child->end_reported)
         return;
     child->end.overdue = true;
     send_signal(child->process, SIGKILL, false);
@@ -263,8 +265,8 @@ static void take_line(struct child *child, struct slice line)
         child->group = (pid_t)number;
         return;
     }
-    child->told_end = true;
-    hurry_keeper(child);
+    child->end_reported = true;
+    set_keeper_deadline(child);
     if (child->end.cause == PROCESS_NOT_STARTED)
         return; /* the exit code is the launcher's */
     child->end.cause = slice_is(word, "signal") ? PROCESS_SIGNALED : PROCESS_EXITED;
@@ -299,7 +301,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *place)
     struct child *child = pipe->child;
     if (got < 0) {
         end_pipe(pipe);
-        maybe_untold(child);
+        maybe_report_end(child);
         maybe_ended(child);
         return;
     }
@@ -332,7 +334,8 @@ static pid_t pid_of(const struct process *process)
     return process->child->keeper.pid;
 }
 
-/* --- spawning -------------------------------------------------------------------------- */
+/* --- spawning
+ * -------------------------------------------------------------------------- */
 
 /* The descriptors that the launcher inherits; closed by the spawner after the spawn. */
 struct inheritance {

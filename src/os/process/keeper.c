@@ -117,8 +117,8 @@ _Noreturn void keeper_guard_namespace(pid_t init, int outcome)
         if (info.si_signo == SIGCHLD) {
             if (!has_ended(init, &status))
                 continue;
-            bool told = read(outcome, &program_status, sizeof(int)) == sizeof(int);
-            report_end(told ? program_status : status);
+            bool has_status = read(outcome, &program_status, sizeof(int)) == sizeof(int);
+            report_end(has_status ? program_status : status);
             _exit(0);
         }
         if (value == SIGKILL)

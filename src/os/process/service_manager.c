@@ -18,7 +18,7 @@ enum {
     FIRST_SOCKET = 3, /* SD_LISTEN_FDS_START */
     SOCKETS_MAX = 64,
     MESSAGE_MAX = 1024,
-    PATIENCE_US = 200 * 1000
+    TIMEOUT_US = 200 * 1000
 };
 
 /* Returns the number in a variable; 0 if it is missing or not a number. */
@@ -76,7 +76,7 @@ static socklen_t read_address(const char *text, struct sockaddr_un *address)
 static void send_message(const char *message, size_t size, int flags)
 {
     struct sockaddr_un address;
-    struct timeval patience = { .tv_usec = PATIENCE_US };
+    struct timeval patience = { .tv_usec = TIMEOUT_US };
     const char *path = getenv("NOTIFY_SOCKET");
     socklen_t len = path ? read_address(path, &address) : 0;
     int fd = len ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
@@ -87,7 +87,7 @@ static void send_message(const char *message, size_t size, int flags)
     close(fd);
 }
 
-void service_tell(const char *format, ...)
+void service_notify(const char *format, ...)
 {
     char message[MESSAGE_MAX];
     va_list values;
@@ -98,7 +98,7 @@ void service_tell(const char *format, ...)
         send_message(message, (size_t)size, 0);
 }
 
-void service_tell_life(void)
+void service_notify_alive(void)
 {
     static const char life[] = "WATCHDOG=1";
     send_message(life, sizeof(life) - 1, MSG_DONTWAIT);

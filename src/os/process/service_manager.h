@@ -27,10 +27,10 @@ void service_keep_sockets(void);
 
 /* Sends lines of sd_notify(3): "READY=1\nSTATUS=serves". Waits briefly for a manager that
  * does not receive now, because it must not miss them. */
-__attribute__((format(printf, 1, 2))) void service_tell(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void service_notify(const char *format, ...);
 
 /* Sends "WATCHDOG=1" without waiting: the next one follows soon. */
-void service_tell_life(void);
+void service_notify_alive(void);
 
 /* Returns how often "WATCHDOG=1" must be sent; 0: never. If it is missed, the manager kills
  * and restarts the service. */

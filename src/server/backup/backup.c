@@ -53,7 +53,7 @@ static enum err refuse_inside(const struct backup *backup, struct failure *why)
     return OK;
 }
 
-static enum err judge_existing(const struct backup *backup, const struct stat *found,
+static enum err check_existing(const struct backup *backup, const struct stat *found,
                                struct failure *why)
 {
     const char *target = backup->options->target;
@@ -112,7 +112,7 @@ static enum err check_target(struct backup *backup, struct failure *why)
         err = refuse_foreign(backup, why);
     if (err || fstatat(backup->above, backup->name, &found, AT_SYMLINK_NOFOLLOW))
         return err;
-    return judge_existing(backup, &found, why);
+    return check_existing(backup, &found, why);
 }
 
 static enum err not_made(const struct backup *backup, struct failure *why)

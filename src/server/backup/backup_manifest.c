@@ -7,7 +7,7 @@
 #include "base/table.h"
 #include "base/text.h"
 
-enum { FORMAT = 1, KEY_ID_DIGITS = KEY_ID_TEXT_MAX - 1, FIRST_ROOM = 16 };
+enum { FORMAT = 1, KEY_ID_DIGITS = KEY_ID_TEXT_MAX - 1, FIRST_CAPACITY = 16 };
 
 static const char database[] = "runcast.db";
 
@@ -62,10 +62,10 @@ bool backup_name_is_right(struct slice name)
 void backup_manifest_add(struct backup_manifest *manifest, const char *name,
                          const struct file_facts *facts)
 {
-    if (manifest->count == manifest->room) {
-        manifest->room = manifest->room ? 2 * manifest->room : FIRST_ROOM;
+    if (manifest->count == manifest->capacity) {
+        manifest->capacity = manifest->capacity ? 2 * manifest->capacity : FIRST_CAPACITY;
         manifest->files =
-            mem_resize(manifest->files, manifest->room * sizeof(*manifest->files));
+            mem_resize(manifest->files, manifest->capacity * sizeof(*manifest->files));
     }
     struct backup_file *file = &manifest->files[manifest->count++];
     snprintf(file->name, sizeof(file->name), "%s", name);

@@ -38,7 +38,7 @@ struct backup_manifest {
     char key[KEY_ID_TEXT_MAX]; /* id of the key that sealed it; "": unknown */
     bool holds_key;
     struct backup_file *files; /* owned */
-    size_t count, room;
+    size_t count, capacity;
 };
 
 /* Accepts a zeroed manifest. */

@@ -1,6 +1,6 @@
 /* file_pass.c - one loop that hashes a file and may copy it.
  *
- *   read 256 KiB ─► SHA-256 ─► write, sync now and then (gentle_sync.h) ─► … */
+ *   read 256 KiB ─► SHA-256 ─► write, sync now and then (throttled_sync.h) ─► … */
 #include "server/backup/file_pass.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "store/sqlite/snapshot/gentle_sync.h"
+#include "store/sqlite/snapshot/throttled_sync.h"
 
 enum { PIECE = 256 << 10, HASH_BYTES = 32 };
 
@@ -20,7 +20,7 @@ struct file_pass {
     int from, to; /* to -1: only hash */
     const char *name, *to_name;
     uint64_t bytes;
-    struct gentle_sync sync;
+    struct throttled_sync sync;
     EVP_MD_CTX *hash;
     char *piece;
 };
@@ -72,8 +72,9 @@ static enum err pass_on(struct file_pass *pass, size_t len, struct failure *why)
         return OK;
     if (!write_all(pass->to, pass->piece, len))
         return not_written(pass->to_name, why);
-    return gentle_sync_wrote(&pass->sync, pass->to, len) ? OK
-                                                         : not_written(pass->to_name, why);
+    return throttled_sync_wrote(&pass->sync, pass->to, len)
+               ? OK
+               : not_written(pass->to_name, why);
 }
 
 static enum err run(struct file_pass *pass, const volatile sig_atomic_t *stopped,

@@ -4,14 +4,14 @@
 #include "api/deployments/deployment.h"
 #include "base/mem.h"
 
-enum { FIRST_ROOM = 32 };
+enum { FIRST_CAPACITY = 32 };
 
 static struct stored_file *add(struct stored_files *files, uint32_t env, const char *id,
                                const char *ending)
 {
-    if (files->count == files->room) {
-        files->room = files->room ? 2 * files->room : FIRST_ROOM;
-        files->all = mem_resize(files->all, files->room * sizeof(*files->all));
+    if (files->count == files->capacity) {
+        files->capacity = files->capacity ? 2 * files->capacity : FIRST_CAPACITY;
+        files->all = mem_resize(files->all, files->capacity * sizeof(*files->all));
     }
     struct stored_file *file = &files->all[files->count++];
     *file = (struct stored_file){ .env = env, .bytes = -1 };

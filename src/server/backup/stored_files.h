@@ -21,7 +21,7 @@ struct stored_file {
 
 struct stored_files {
     struct stored_file *all; /* sorted by name */
-    size_t count, room;
+    size_t count, capacity;
     struct failure damaged; /* a row that cannot be read; code OK: none */
 };
 

@@ -24,7 +24,7 @@ enum { LEAVE_EVERY_MS = 2 };
  * or sends slowly would keep all others waiting for the next process. */
 enum { HANDOVER_MS = 5000 };
 
-static void let_in_nobody(struct drain *drain, const char *reason)
+static void refuse_clients(struct drain *drain, const char *reason)
 {
     server_drain(drain->server);
     api_set_ready(drain->api, reason);
@@ -47,7 +47,7 @@ bool drain_begin(struct drain *drain)
     if (drain->has_next)
         server_drain(drain->server);
     else
-        let_in_nobody(drain, "draining");
+        refuse_clients(drain, "draining");
     if (may_hand_over(drain))
         drain->hand_over_by = hand_over_by < drain->until ? hand_over_by : drain->until;
     else
@@ -96,7 +96,7 @@ void drain_sockets(struct drain *drain)
 
 void drain_to_leader(struct drain *drain)
 {
-    let_in_nobody(drain, "standby");
+    refuse_clients(drain, "standby");
     api_move(drain->api);
 }
 

@@ -1,4 +1,5 @@
-/* first_start.c - prints the keys of a first start, a link to the dashboard and the next command. */
+/* first_start.c - prints the keys of a first start, a link to the dashboard and the next
+ * command. */
 #include "server/gateway/first_start.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@ enum err first_start_prepare(struct first_start *first, struct failure *why)
     enum err refused = bootstrap_prepare(&first->made, why);
     if (!refused && first->prints_keys && !first->made.from_environment &&
         strncmp(first->dashboard_url, "http", 4) == 0)
-        bootstrap_draw_link(first->made.link);
+        bootstrap_generate_link(first->made.link);
     return refused;
 }
 

@@ -154,7 +154,7 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
         refused = config_listener_find(listeners, count + 1, why);
     if (refused)
         return refused;
-    gateway_tell_unused_sockets(listeners, count + 1);
+    gateway_log_unused_sockets(listeners, count + 1);
     for (size_t i = 0; i <= count; i++)
         addresses[i] = config_listener_address(&listeners[i], i == count);
     options.listener_count = count + 1;
@@ -573,8 +573,8 @@ static void on_server_closed(struct server *server)
 void gateway_stop(struct gateway *gateway)
 {
     gateway->phase = PHASE_CLOSING;
-    if (gateway->store && gateway->store->ops->hurry)
-        gateway->store->ops->hurry(gateway->store);
+    if (gateway->store && gateway->store->ops->limit_wait)
+        gateway->store->ops->limit_wait(gateway->store);
     if (gateway->leading)
         leading_stop(gateway->leading);
     if (gateway->loading)

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "server/config/config_listen.h"
 
-enum { PATIENCE_S = 5, ANSWER_MAX = 64 * 1024 };
+enum { TIMEOUT_S = 5, ANSWER_MAX = 64 * 1024 };
 
 /* Returns the length of the address; 0: it cannot be connected to. */
 static socklen_t address_of(const struct config_listener *listener,
@@ -45,11 +45,11 @@ static bool exchange(int fd, const struct sockaddr_storage *address, socklen_t l
 {
     static const char request[] =
         "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    struct timeval patience = { .tv_sec = PATIENCE_S };
+    struct timeval timeout = { .tv_sec = TIMEOUT_S };
     char text[4096];
     ssize_t count = 0;
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     if (connect(fd, (const struct sockaddr *)address, len) ||
         send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) != sizeof(request) - 1)
         return false;

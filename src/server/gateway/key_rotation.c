@@ -226,8 +226,8 @@ static void try_again(struct rotate *rotate, const char *reason)
 static void note_some(struct deferred *deferred)
 {
     struct rotate *rotate = container_of(deferred, struct rotate, noting);
-    struct stint stint = loop_stint(rotate->loop);
-    while (rotate->noted < rotate->change_count && stint_goes_on(&stint)) {
+    struct timeslice timeslice = loop_timeslice(rotate->loop);
+    while (rotate->noted < rotate->change_count && timeslice_left(&timeslice)) {
         struct document *document = &rotate->documents[rotate->sources[rotate->noted++]];
         reseal_note(rotate->accounts, document);
         document_finish(document);
@@ -288,8 +288,8 @@ static bool seal_next(struct rotate *rotate)
 static void seal_some(struct deferred *deferred)
 {
     struct rotate *rotate = container_of(deferred, struct rotate, deferred);
-    struct stint stint = loop_stint(rotate->loop);
-    while (rotate->taken < rotate->document_count && stint_goes_on(&stint)) {
+    struct timeslice timeslice = loop_timeslice(rotate->loop);
+    while (rotate->taken < rotate->document_count && timeslice_left(&timeslice)) {
         if (!seal_next(rotate)) {
             fail(rotate);
             return;

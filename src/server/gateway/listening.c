@@ -68,7 +68,7 @@ void gateway_write_url(const struct config_listener *listener, int port, char *u
              host, six ? "]" : "", port);
 }
 
-void gateway_tell_unused_sockets(const struct config_listener *listeners, size_t count)
+void gateway_log_unused_sockets(const struct config_listener *listeners, size_t count)
 {
     unsigned used = 0;
     for (size_t i = 0; i < count; i++)

@@ -20,7 +20,7 @@ void gateway_write_url(const struct config_listener *listener, int port, char *u
 
 /* Warns about passed-in sockets without a listener: their clients would never be
  * answered. */
-void gateway_tell_unused_sockets(const struct config_listener *listeners, size_t count);
+void gateway_log_unused_sockets(const struct config_listener *listeners, size_t count);
 
 /* Notes the URLs of a listening server. listeners[count] is that of the admin. */
 void gateway_note_urls(const struct config *config, const struct server *server,

@@ -43,8 +43,8 @@ static void take_documents(struct deferred *deferred)
 {
     struct load_documents *load = container_of(deferred, struct load_documents, taking);
     struct store_scan *scan = &load->scan;
-    struct stint stint = loop_stint(load->loop);
-    while (load->taken < scan->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE)) {
+    struct timeslice timeslice = loop_timeslice(load->loop);
+    while (load->taken < scan->count && timeslice_left_every(&timeslice, TAKEN_AT_ONCE)) {
         struct document *document = &scan->documents[load->taken++];
         if (!load->refused)
             load->refused = load->take(load, document, &load->why);
@@ -205,7 +205,7 @@ static void next_environment(struct load_runs *load)
 
 static bool has_room(const struct load_runs *load, const struct environment *env)
 {
-    const struct room *project = &env->project_final->room;
+    const struct quota *project = &env->project_final->quota;
     return env->finals.used < env->budget / 2 && project->used < project->limit / 2 &&
            loop_now_ms(env->loop) < load->until_ms;
 }
@@ -270,8 +270,8 @@ static void take_page(struct deferred *deferred)
 {
     struct load_runs *load = container_of(deferred, struct load_runs, taking);
     struct environment *env = environment_of_page(load);
-    struct stint stint = loop_stint(engine_loop(load->engine));
-    while (load->taken < load->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE))
+    struct timeslice timeslice = loop_timeslice(engine_loop(load->engine));
+    while (load->taken < load->count && timeslice_left_every(&timeslice, TAKEN_AT_ONCE))
         engine_load_run(load->engine, env, &load->runs[load->taken++]);
     if (load->taken < load->count) {
         loop_defer(engine_loop(load->engine), deferred);

@@ -65,13 +65,13 @@ static enum err reach_of_postgres(const struct config *config,
     return OK;
 }
 
-static void warn_unproved(const struct config *config)
+static void warn_unverified(const struct config *config)
 {
     struct failure ignored;
     struct pg_reach reach;
     if (pg_reach_of(config->database, &reach, &ignored))
         return;
-    if (reach.unproved)
+    if (reach.unverified)
         log_warn("the connection to the database is not verified: anyone between the two "
                  "can read and change it; add sslmode=verify-full and sslrootcert=FILE to "
                  "the address",
@@ -92,7 +92,7 @@ static enum err open_postgres(const struct config *config,
                                   .writers = (int)config->database_writers,
                                   .readers = (int)config->database_readers,
                                   .stands_by = true };
-    warn_unproved(config);
+    warn_unverified(config);
     return pg_store_open(uv, &options, store, why);
 }
 

@@ -5,8 +5,8 @@
  *                     at most 200  └─ found that many: again at once; fewer: next environment
  *
  * If a branch was archived that long ago and has no run left, everything of it is removed
- * (remains.c). So is everything of a deleted project, as soon as its environments have left
- * memory, and at last its documents among the accounts:
+ * (leftovers.c). So is everything of a deleted project, as soon as its environments have
+ * left memory, and at last its documents among the accounts:
  *
  *   each environment: emptied ─► keys, tokens, environments, the project ─► forgotten
  *
@@ -20,7 +20,7 @@
 #include "api/realtime/sockets.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "server/gateway/remains.h"
+#include "server/gateway/leftovers.h"
 
 enum {
     EVERY_LEAST_MS = 1000,
@@ -42,7 +42,7 @@ struct retain {
     uint32_t kind;
     struct account *account; /* being purged; NULL: none */
     struct store_purge purge;
-    struct remains remains; /* of an ended environment */
+    struct leftovers leftovers; /* of an ended environment */
     struct account_write forgetting;
     const struct project *project; /* being forgotten */
     struct deferred dropping;      /* removes from memory what the store has removed */
@@ -186,13 +186,13 @@ static void tell_floor(struct retain *retain)
     struct environment *env = engine_environment(retain->engine, retain->purge.env);
     if (!env)
         return; /* an archived branch has no listeners */
-    sockets_tell_floor(api_sockets(retain->api), env);
-    events_tell_floor(api_events(retain->api), env);
+    sockets_send_floor(api_sockets(retain->api), env);
+    events_send_floor(api_events(retain->api), env);
 }
 
-static void on_removed(struct remains *remains)
+static void on_removed(struct leftovers *leftovers)
 {
-    struct retain *retain = container_of(remains, struct retain, remains);
+    struct retain *retain = container_of(leftovers, struct retain, leftovers);
     retain->under_way = false;
     if (retain->destroyed)
         free(retain);
@@ -200,13 +200,13 @@ static void on_removed(struct remains *remains)
         next_account(retain);
 }
 
-static void remove_remains(struct retain *retain)
+static void remove_leftovers(struct retain *retain)
 {
-    retain->remains = (struct remains){ .engine = retain->engine,
-                                        .account = retain->account,
-                                        .done = on_removed };
+    retain->leftovers = (struct leftovers){ .engine = retain->engine,
+                                            .account = retain->account,
+                                            .done = on_removed };
     retain->under_way = true;
-    remains_remove(&retain->remains);
+    leftovers_remove(&retain->leftovers);
 }
 
 static void go_on(struct retain *retain)
@@ -221,7 +221,7 @@ static void go_on(struct retain *retain)
         tell_floor(retain);
     retain->moved = false;
     if (purge->status == STORE_OK && is_over(retain, retain->account))
-        remove_remains(retain);
+        remove_leftovers(retain);
     else
         next_account(retain);
 }
@@ -310,7 +310,7 @@ void retain_destroy(struct retain *retain)
         return;
     timers_clear(loop_timers(engine_loop(retain->engine)), &retain->timer);
     loop_cancel_deferred(&retain->dropping);
-    retain->remains.stopping = true;
+    retain->leftovers.stopping = true;
     if (retain->under_way)
         retain->destroyed = true;
     else

@@ -12,17 +12,17 @@
 #include "base/vault/secret_file.h"
 #include "server/gateway/command.h"
 
-static enum err make(const char *path, const char *beside, struct failure *why)
+static enum err make(const char *path, const char *temporary, struct failure *why)
 {
     char token[PERSONAL_TOKEN_MAX];
-    bootstrap_draw_worker_token(token);
+    bootstrap_generate_worker_token(token);
     size_t len = strlen(token);
-    int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool made = file >= 0 && write(file, token, len) == (ssize_t)len && fsync(file) == 0;
     if (file >= 0 && close(file))
         made = false;
     secret_wipe(token, sizeof(token));
-    if (made && rename(beside, path) == 0)
+    if (made && rename(temporary, path) == 0)
         return OK;
     return explain(why, ERR_INVALID, "cannot write %s: %s", path, strerror(errno));
 }
@@ -45,10 +45,10 @@ enum err supervise_token_serve(const struct config *config, struct accounts *acc
     if (!list_empty(organizations) && !config->execute_tenants)
         only = container_of(organizations->next, const struct organization, link);
     char *path = gateway_path(config, "supervise.token"), *token = NULL;
-    char *beside = gateway_path(config, "supervise.token.new");
+    char *temporary = gateway_path(config, "supervise.token.new");
     enum err refused = OK;
     if (access(path, F_OK) && errno == ENOENT)
-        refused = make(path, beside, why);
+        refused = make(path, temporary, why);
     if (!refused)
         refused = secret_file_read(path, SECRET_FILE_PRIVATE, &token, why);
     if (!refused && accounts_serve_all(accounts, slice_of(token), only))
@@ -58,6 +58,6 @@ enum err supervise_token_serve(const struct config *config, struct accounts *acc
             path);
     secret_forget(token);
     free(path);
-    free(beside);
+    free(temporary);
     return refused;
 }

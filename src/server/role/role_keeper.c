@@ -29,8 +29,8 @@ enum {
 /* Times are of the monotonic clock, in ms. */
 struct role_keeper {
     const struct role_keeper_options *options;
-    pid_t child; /* 0: none of ours */
-    pid_t told;  /* who was sent SIGTERM; 0: none yet */
+    pid_t child;    /* 0: none of ours */
+    pid_t signaled; /* who was sent SIGTERM; 0: none yet */
     int64_t begun, begin_at;
     int64_t pause_ms;
     char order; /* enum role_keeper_order; 0: keep the role running */
@@ -118,8 +118,8 @@ static bool look_for_end(struct role_keeper *keeper)
 {
     pid_t left = who_is_left(keeper);
     bool late = now_ms() >= keeper->give_up;
-    if (left && left != keeper->told) {
-        keeper->told = left;
+    if (left && left != keeper->signaled) {
+        keeper->signaled = left;
         kill(left, SIGTERM);
     }
     if (left && late)

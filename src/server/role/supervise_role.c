@@ -39,7 +39,7 @@ static char *joined(const char *first, const char *second)
 }
 
 /* Returns "DIR-versions", next to the data directory, which only its owner may enter. */
-static char *folder_beside(const char *data)
+static char *sibling_folder(const char *data)
 {
     char *path = mem_text(slice_of(data));
     for (size_t len = strlen(path); len > 1 && path[len - 1] == '/'; len--)
@@ -122,7 +122,7 @@ enum err supervise_role_init(struct supervise_role *role, const struct config *c
     else if (!refused)
         refused = find_url(config, &role->url, why);
     role->folder = *config->versions ? mem_text(slice_of(config->versions))
-                                     : folder_beside(config->data);
+                                     : sibling_folder(config->data);
     role->token_file = joined(config->data, "/supervise.token");
     role->figures = mem_new(struct config_listener);
     if (!refused)
@@ -201,7 +201,7 @@ static void on_stopped(void *owner, const struct failure *reason)
     uv_close((uv_handle_t *)&process->interrupt, NULL);
 }
 
-static void tell_end(const char *reason)
+static void log_end(const char *reason)
 {
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "runcast: %s\n", reason);
@@ -216,7 +216,7 @@ static int run(struct supervise_process *process, const struct supervise_options
     enum err refused =
         supervise_start(&process->loop, options, &events, &process->supervise, &why);
     if (refused) {
-        tell_end(why.text);
+        log_end(why.text);
         process->status = refused == ERR_CONFLICT  ? SUPERVISE_ROLE_TAKEN
                           : refused == ERR_INVALID ? 2
                                                    : 1;

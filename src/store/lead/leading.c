@@ -34,7 +34,7 @@
 enum state { STANDBY, TAKING, LOADING, LEADING, LEFT, LOST };
 
 enum {
-    CLOCK_TOLD_MS = 1000, /* a larger difference from the database's clock is logged */
+    CLOCK_LOGGED_MS = 1000, /* a larger difference from the database's clock is logged */
     /* With a larger difference a gateway does not begin to lead: deadlines would be
      * nonsense. */
     CLOCK_LEADS_MS = 30000,
@@ -63,7 +63,7 @@ struct leading {
     bool in_doubt; /* on_doubt was called, and on_certain was not called since */
     /* off_ms: how far our wall clock is ahead of the database's */
     int64_t beat_sent_ms, off_ms;
-    bool clock_told, silence_told, standby_told;
+    bool clock_logged, silence_logged, standby_logged;
     /* Leader in the last response in STANDBY; 0: no leader, or no response yet. */
     uint64_t last_leader;
     struct store_lead lead;
@@ -104,7 +104,7 @@ static void on_turn(struct deferred *turn)
     options->on_taken(options->owner);
 }
 
-static bool has_namesake(const struct leading *leading)
+static bool has_duplicate_name(const struct leading *leading)
 {
     const struct store_beat *beat = &leading->beat;
     for (size_t i = 0; i < beat->gateway_count; i++)
@@ -117,7 +117,7 @@ static bool has_namesake(const struct leading *leading)
 /* Our own row is gone; the response has the other gateways. */
 static void lose_row(struct leading *leading)
 {
-    if (has_namesake(leading))
+    if (has_duplicate_name(leading))
         lose(leading,
              "another gateway started with the same name; give each its own --gateway-name",
              true);
@@ -278,30 +278,30 @@ static void compare_clocks(struct leading *leading, int64_t now_ms)
 {
     int64_t way = (now_ms - leading->beat_sent_ms) / 2;
     leading->off_ms = loop_wall_ms(leading->loop) - way - leading->beat.clock_ms;
-    bool wrong = llabs(leading->off_ms) > CLOCK_TOLD_MS + way;
-    if (wrong && !leading->clock_told)
+    bool wrong = llabs(leading->off_ms) > CLOCK_LOGGED_MS + way;
+    if (wrong && !leading->clock_logged)
         log_warn(
             clock_allows(leading)
                 ? "the clocks of this machine and the database differ"
                 : "the clocks of this machine and the database differ too much to lead",
             "ahead_ms", log_number(leading->off_ms), NULL);
-    leading->clock_told = wrong;
+    leading->clock_logged = wrong;
 }
 
-static void tell_silence(struct leading *leading, bool silent)
+static void log_silence(struct leading *leading, bool silent)
 {
-    if (silent && !leading->silence_told)
+    if (silent && !leading->silence_logged)
         log_warn("the database does not respond to heartbeats", NULL);
-    if (!silent && leading->silence_told)
+    if (!silent && leading->silence_logged)
         log_info("the database responds to heartbeats again", NULL);
-    leading->silence_told = silent;
+    leading->silence_logged = silent;
 }
 
-static void tell_standby(struct leading *leading)
+static void log_standby(struct leading *leading)
 {
-    if (leading->state != STANDBY || leading->standby_told)
+    if (leading->state != STANDBY || leading->standby_logged)
         return;
-    leading->standby_told = true;
+    leading->standby_logged = true;
     log_info("stands by", NULL);
     leading->options.on_standby(leading->options.owner);
 }
@@ -317,7 +317,7 @@ static void on_beaten(struct store_beat *beaten, enum store_status status)
     leading->asks_successor &= again;
     if (leading->stopped || leading->state == LEFT)
         return;
-    tell_silence(leading, status && status != STORE_MOVED);
+    log_silence(leading, status && status != STORE_MOVED);
     if (status == STORE_MOVED) {
         lose_row(leading);
     } else if (leading->moved) {
@@ -331,7 +331,7 @@ static void on_beaten(struct store_beat *beaten, enum store_status status)
         on_beat_in[leading->state](leading);
         end_doubt(leading);
     }
-    tell_standby(leading);
+    log_standby(leading);
     if (again && (leading->state == STANDBY || leading->state == LEADING))
         beat(leading);
 }

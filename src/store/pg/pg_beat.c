@@ -170,7 +170,7 @@ static void send_statement(struct pg_beats *beats, enum pg_beat_step step, struc
                                       .params = params,
                                       .deadline_ms = deadlines[step] };
     beats->step = step;
-    uv_timer_stop(&beats->patience);
+    uv_timer_stop(&beats->timeout);
     pg_link_send(&beats->link, &statement);
     buf_finish(sql);
 }
@@ -266,9 +266,9 @@ static void go_on(struct pg_beats *beats)
         send_leave(beats);
 }
 
-static void on_patience_over(uv_timer_t *timer)
+static void on_timeout(uv_timer_t *timer)
 {
-    struct pg_beats *beats = container_of(timer, struct pg_beats, patience);
+    struct pg_beats *beats = container_of(timer, struct pg_beats, timeout);
     finish_all(beats, STORE_FAILED);
     if (beats->leaving)
         close_all(beats);
@@ -278,8 +278,8 @@ static void on_patience_over(uv_timer_t *timer)
 static void ask(struct pg_beats *beats)
 {
     go_on(beats);
-    if (beats->step == PG_BEAT_REST && !uv_is_active((uv_handle_t *)&beats->patience))
-        uv_timer_start(&beats->patience, on_patience_over, BEAT_DEADLINE_MS, 0);
+    if (beats->step == PG_BEAT_REST && !uv_is_active((uv_handle_t *)&beats->timeout))
+        uv_timer_start(&beats->timeout, on_timeout, BEAT_DEADLINE_MS, 0);
 }
 
 void pg_beats_beat(struct pg_beats *beats, struct store_beat *req)
@@ -343,23 +343,23 @@ static void on_link_closed(struct pg_link *link)
     maybe_stopped(beats_of(link));
 }
 
-static void on_patience_closed(uv_handle_t *handle)
+static void on_timeout_closed(uv_handle_t *handle)
 {
-    maybe_stopped(container_of((uv_timer_t *)handle, struct pg_beats, patience));
+    maybe_stopped(container_of((uv_timer_t *)handle, struct pg_beats, timeout));
 }
 
 static void close_all(struct pg_beats *beats)
 {
     beats->leaving = false;
     beats->open = 2;
-    uv_close((uv_handle_t *)&beats->patience, on_patience_closed);
+    uv_close((uv_handle_t *)&beats->timeout, on_timeout_closed);
     pg_link_close(&beats->link);
 }
 
 void pg_beats_start(struct pg_beats *beats, uv_loop_t *loop,
                     const struct pg_options *options)
 {
-    uv_timer_init(loop, &beats->patience);
+    uv_timer_init(loop, &beats->timeout);
     beats->link.loop = loop;
     beats->link.options = options;
     beats->link.back_off_max_ms = BACK_OFF_MAX_MS;
@@ -376,5 +376,5 @@ void pg_beats_stop(struct pg_beats *beats, void (*stopped)(struct pg_beats *beat
     beats->stopped_fn = stopped;
     beats->leaving = true;
     go_on(beats);
-    uv_timer_start(&beats->patience, on_patience_over, LEAVE_DEADLINE_MS, 0);
+    uv_timer_start(&beats->timeout, on_timeout, LEAVE_DEADLINE_MS, 0);
 }

@@ -28,9 +28,9 @@ struct pg_beats {
     bool listens;           /* this connection listens to the channel */
     enum pg_beat_step step; /* the statement in flight */
     /* Limits the wait of a request for a connection, and the time for pg_beats_stop. */
-    uv_timer_t patience;
+    uv_timer_t timeout;
     bool leaving;
-    unsigned open; /* how many of link and patience are not closed yet */
+    unsigned open; /* how many of link and timeout are not closed yet */
     void (*stopped_fn)(struct pg_beats *beats);
 };
 

@@ -407,7 +407,7 @@ static enum err lift_limits(struct copying *copying, const char *durability)
 
 /* Gives a busy server more time to read than requests usually get. No effect on a UNIX
  * socket. */
-static void be_patient(PGconn *conn)
+static void allow_long_statements(PGconn *conn)
 {
     int ms = BUSY_SERVER_MS;
     setsockopt(PQsocket(conn), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
@@ -476,7 +476,7 @@ enum err pg_copy(const struct pg_options *options, struct sqlite_look *look,
     copying.conn = pg_connect(options, &hello, why);
     if (!copying.conn)
         return why->code;
-    be_patient(copying.conn);
+    allow_long_statements(copying.conn);
     *copied = (struct pg_copied){ 0 };
     enum err err = pg_schema_begin(copying.conn, options, &hello, epoch, why);
     if (!err && (err = copy_all(&copying, options, copied))) {

@@ -18,7 +18,7 @@
 #include "store/pg/sql/pg_rows.h"
 
 enum {
-    PATIENCE_MS = 5000,
+    TIMEOUT_MS = 5000,
     LONG_MS = 30000, /* for requests about many pieces */
     BACK_OFF_MAX_MS = 1000,
 };
@@ -140,7 +140,7 @@ static void on_answer(struct pg_link *link, PGresult *answer)
         is_done = take_error(files, answer, &status);
     PQclear(answer);
     if (is_done) {
-        uv_timer_stop(&files->patience);
+        uv_timer_stop(&files->timeout);
         pg_files_finish_request(files, req, status);
     }
     go_on(files);
@@ -216,16 +216,16 @@ static bool is_long(const struct store_file *req)
     return req->step == FILE_REMOVE || req->step == FILE_LIST;
 }
 
-static void on_patience_over(uv_timer_t *timer);
+static void on_timeout(uv_timer_t *timer);
 
-static void be_patient(struct pg_files *files, bool is_long)
+static void start_timeout(struct pg_files *files, bool is_long)
 {
-    unsigned ms = files->link.options->patience_ms;
-    ms = ms > PATIENCE_MS ? ms : PATIENCE_MS;
+    unsigned ms = files->link.options->timeout_ms;
+    ms = ms > TIMEOUT_MS ? ms : TIMEOUT_MS;
     if (is_long && ms < LONG_MS)
         ms = LONG_MS;
-    if (!uv_is_active((uv_handle_t *)&files->patience))
-        uv_timer_start(&files->patience, on_patience_over, ms, 0);
+    if (!uv_is_active((uv_handle_t *)&files->timeout))
+        uv_timer_start(&files->timeout, on_timeout, ms, 0);
 }
 
 static void send_first(struct pg_files *files, const struct store_file *req)
@@ -250,19 +250,19 @@ static void send_first(struct pg_files *files, const struct store_file *req)
 static void go_on(struct pg_files *files)
 {
     if (list_empty(&files->waiting)) {
-        uv_timer_stop(&files->patience);
+        uv_timer_stop(&files->timeout);
         return;
     }
-    be_patient(files, is_long(first_of(files)));
+    start_timeout(files, is_long(first_of(files)));
     if (files->link.state == PG_IDLE)
         send_first(files, first_of(files));
 }
 
 /* A request in flight may still be carried out. No caller waits for it, and it can be
  * repeated. */
-static void on_patience_over(uv_timer_t *timer)
+static void on_timeout(uv_timer_t *timer)
 {
-    struct pg_files *files = container_of(timer, struct pg_files, patience);
+    struct pg_files *files = container_of(timer, struct pg_files, timeout);
     if (files->link.state == PG_BUSY)
         pg_link_reopen(&files->link);
     finish_all(files, STORE_FAILED);
@@ -295,9 +295,9 @@ static void on_link_closed(struct pg_link *link)
     maybe_stopped(files_of(link));
 }
 
-static void on_patience_closed(uv_handle_t *handle)
+static void on_timeout_closed(uv_handle_t *handle)
 {
-    maybe_stopped(container_of((uv_timer_t *)handle, struct pg_files, patience));
+    maybe_stopped(container_of((uv_timer_t *)handle, struct pg_files, timeout));
 }
 
 static void maybe_closing(struct pg_files *files)
@@ -305,7 +305,7 @@ static void maybe_closing(struct pg_files *files)
     if (!files->stopped_fn || files->open || !list_empty(&files->waiting))
         return;
     files->open = 2;
-    uv_close((uv_handle_t *)&files->patience, on_patience_closed);
+    uv_close((uv_handle_t *)&files->timeout, on_timeout_closed);
     pg_link_close(&files->link);
 }
 
@@ -316,7 +316,7 @@ static void pg_files_begin(struct pg_files *files)
     if (files->begun)
         return;
     files->begun = true;
-    uv_timer_init(files->link.loop, &files->patience);
+    uv_timer_init(files->link.loop, &files->timeout);
     pg_link_begin(&files->link);
 }
 

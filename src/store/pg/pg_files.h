@@ -11,9 +11,9 @@ struct pg_files {
     const struct pg_lead *lead;
     struct pg_link link;
     struct list waiting; // store_file::link; the first one is in flight if the link is busy
-    uv_timer_t patience; /* while requests wait: time since the last response */
-    bool begun;          /* link and patience are initialized */
-    unsigned open;       /* how many of link and patience are not closed yet */
+    uv_timer_t timeout;  /* while requests wait: time since the last response */
+    bool begun;          /* link and timeout are initialized */
+    unsigned open;       /* how many of link and timeout are not closed yet */
     void (*stopped_fn)(struct pg_files *files);
 };
 

@@ -545,7 +545,7 @@ enum pg_outcome pg_group_decode(struct pg_group *group, struct slice answer,
         if (!pg_take_int4(&answer, &counts[i]))
             return PG_GARBLED;
     if (!counts[0] && group->request_count)
-        return PG_BURNT;
+        return PG_VOIDED;
     if (!counts_are(group, counts) || !read_heads(group, &answer) ||
         !read_tasks(group, &answer))
         return PG_GARBLED;

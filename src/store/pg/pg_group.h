@@ -57,7 +57,7 @@ void pg_group_bind(struct pg_group *group, struct pg_params *params,
 
 enum pg_outcome {
     PG_ANSWERED, /* each commit has its status */
-    PG_BURNT,    /* an empty group took this number: the group will never be written */
+    PG_VOIDED,   /* an empty group took this number: the group will never be written */
     PG_GONE,     /* the writer's row was removed: another process leads */
     PG_STRAY,  /* its number does not follow the last one stored: the history is another */
     PG_GARBLED /* malformed */

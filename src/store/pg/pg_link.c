@@ -250,7 +250,7 @@ static void give(struct pg_link *link)
     collect(link);
 }
 
-static void tell_notified(struct pg_link *link)
+static void report_notified(struct pg_link *link)
 {
     bool notified = false;
     for (PGnotify *one; (one = PQnotifies(link->conn)); PQfreemem(one))
@@ -265,7 +265,7 @@ static void fill(struct pg_link *link)
         lose_by_libpq(link);
         return;
     }
-    tell_notified(link);
+    report_notified(link);
     give(link);
 }
 
@@ -282,7 +282,7 @@ static void on_poll(uv_poll_t *poll, int status, int what)
     if (what & UV_WRITABLE)
         flush(link);
     if (what & UV_READABLE && (link->state == PG_IDLE || link->state == PG_BUSY)) {
-        link->heard_ms = uv_now(link->loop);
+        link->last_received_ms = uv_now(link->loop);
         if (uv_is_active((uv_handle_t *)&link->timer))
             uv_timer_again(&link->timer); /* a long answer may take its time */
         fill(link);

@@ -54,11 +54,11 @@ struct pg_link {
     struct pg_hello hello; /* from the current connection */
     PGconn *conn;          /* the worker's while opening */
     struct pg_socket *socket;
-    PGresult *answer;  /* received so far */
-    bool copies;       /* the statement is a COPY */
-    bool in_rows;      /* its rows are arriving */
-    uv_timer_t timer;  /* for the back-off or the deadline */
-    uint64_t heard_ms; /* uv_now when bytes last arrived; 0: never */
+    PGresult *answer;          /* received so far */
+    bool copies;               /* the statement is a COPY */
+    bool in_rows;              /* its rows are arriving */
+    uv_timer_t timer;          /* for the back-off or the deadline */
+    uint64_t last_received_ms; /* uv_now when bytes last arrived; 0: never */
     struct work work;
     struct failure why; /* of the last failure to connect */
     unsigned tries;     /* attempts since a statement was answered */

@@ -80,7 +80,7 @@ static bool has_hosts_elsewhere(const char *list)
     return false;
 }
 
-static bool is_unproved(const PQconninfoOption *given, const PQconninfoOption *usual)
+static bool is_unverified(const PQconninfoOption *given, const PQconninfoOption *usual)
 {
     const char *mode = value_of(given, usual, "sslmode");
     return (!mode || strcmp(mode, "verify-full")) &&
@@ -105,7 +105,7 @@ enum err pg_reach_of(const char *database, struct pg_reach *reach, struct failur
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
         add_file(reach, value_of(given, usual, files[i]));
     add_usual_files(reach);
-    reach->unproved = is_unproved(given, usual);
+    reach->unverified = is_unverified(given, usual);
     PQconninfoFree(usual);
     PQconninfoFree(given);
     return OK;

@@ -14,7 +14,7 @@ struct pg_reach {
     size_t port_count;
     char *files[PG_FILES_MAX]; /* certificates, keys, passwords; some may not exist */
     size_t file_count;
-    bool unproved; /* the server is on another machine and need not prove its identity */
+    bool unverified; /* the server is on another machine and need not prove its identity */
 };
 
 /* Derives it from the connection string and libpq's variables, without connecting.

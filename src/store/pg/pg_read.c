@@ -34,8 +34,8 @@ enum {
     STOP_LOCK_MS = 2000,
     STOP_MS = 10000,
     DEADLINE_MS = 5000,
-    PATIENCE_MS = 5000,
-    START_PATIENCE_MS = 30000,
+    TIMEOUT_MS = 5000,
+    START_TIMEOUT_MS = 30000,
     LOOK_MS = 1000, /* interval of checks for reads that have waited too long */
 };
 
@@ -259,7 +259,7 @@ static void start(struct pg_reader *reader, struct pg_read *read)
     pg_query_finish(&query);
 }
 
-static void on_patience(uv_timer_t *timer);
+static void on_timeout_check(uv_timer_t *timer);
 
 static bool is_waiting(const struct pg_readers *readers)
 {
@@ -279,53 +279,53 @@ static void start_waiting(struct pg_readers *readers)
             break;
         start(reader, container_of(next, struct pg_read, waiter));
     }
-    if (is_waiting(readers) && !uv_is_active((uv_handle_t *)&readers->patience))
-        uv_timer_start(&readers->patience, on_patience, LOOK_MS, 0);
+    if (is_waiting(readers) && !uv_is_active((uv_handle_t *)&readers->timeout))
+        uv_timer_start(&readers->timeout, on_timeout_check, LOOK_MS, 0);
 }
 
 /* When bytes last arrived, on any connection. */
-static uint64_t heard_ms(const struct pg_readers *readers)
+static uint64_t last_received_ms(const struct pg_readers *readers)
 {
     uint64_t newest_ms = 0;
     for (size_t i = 0; i < readers->count; i++)
-        if (readers->readers[i].link.heard_ms > newest_ms)
-            newest_ms = readers->readers[i].link.heard_ms;
+        if (readers->readers[i].link.last_received_ms > newest_ms)
+            newest_ms = readers->readers[i].link.last_received_ms;
     return newest_ms;
 }
 
-static bool is_late(const struct pg_read *read, uint64_t now)
+static bool has_timed_out(const struct pg_read *read, uint64_t now)
 {
-    uint64_t patience_ms = read->waiter.bounded ? PATIENCE_MS : START_PATIENCE_MS;
-    uint64_t heard = heard_ms(read->readers);
-    return now >= (read->begun_ms > heard ? read->begun_ms : heard) + patience_ms;
+    uint64_t timeout_ms = read->waiter.bounded ? TIMEOUT_MS : START_TIMEOUT_MS;
+    uint64_t received = last_received_ms(read->readers);
+    return now >= (read->begun_ms > received ? read->begun_ms : received) + timeout_ms;
 }
 
 /* Fails reads that have waited too long.
  *
  * A line only returns the next read. So all are taken out, and those that may wait longer
  * are added again. */
-static void on_patience(uv_timer_t *timer)
+static void on_timeout_check(uv_timer_t *timer)
 {
-    struct pg_readers *readers = container_of(timer, struct pg_readers, patience);
-    struct list late;
-    list_init(&late);
+    struct pg_readers *readers = container_of(timer, struct pg_readers, timeout);
+    struct list timed_out;
+    list_init(&timed_out);
     struct read_line fresh;
     read_line_init(&fresh);
     for (struct read_waiter *next; (next = read_line_take(&readers->waiting, true));) {
         struct pg_read *read = container_of(next, struct pg_read, waiter);
-        if (!is_late(read, now_ms())) {
+        if (!has_timed_out(read, now_ms())) {
             read_line_add(&fresh, next);
             continue;
         }
         list_remove(&read->link);
-        list_append(&late, &read->link);
+        list_append(&timed_out, &read->link);
     }
     for (struct read_waiter *next; (next = read_line_take(&fresh, true));)
         read_line_add(&readers->waiting, next);
     read_line_finish(&fresh);
     start_waiting(readers);
-    while (!list_empty(&late))
-        finish_without(container_of(late.next, struct pg_read, link), STORE_FAILED);
+    while (!list_empty(&timed_out))
+        finish_without(container_of(timed_out.next, struct pg_read, link), STORE_FAILED);
 }
 
 /* Ends the reader's work on its read, and returns it. */
@@ -505,10 +505,10 @@ static void on_link_closed(struct pg_link *link)
     maybe_stopped(readers);
 }
 
-static void on_patience_closed(uv_handle_t *handle)
+static void on_timeout_closed(uv_handle_t *handle)
 {
     struct pg_readers *readers =
-        container_of((uv_timer_t *)handle, struct pg_readers, patience);
+        container_of((uv_timer_t *)handle, struct pg_readers, timeout);
     readers->handles--;
     maybe_stopped(readers);
 }
@@ -520,7 +520,7 @@ static void maybe_closing(struct pg_readers *readers)
     readers->closing = true;
     readers->handles = 1;
     readers->links = readers->count;
-    uv_close((uv_handle_t *)&readers->patience, on_patience_closed);
+    uv_close((uv_handle_t *)&readers->timeout, on_timeout_closed);
     for (size_t i = 0; i < readers->count; i++)
         pg_link_close(&readers->readers[i].link);
 }
@@ -534,7 +534,7 @@ void pg_readers_start(struct pg_readers *readers, uv_loop_t *loop)
         readers->count = PG_READERS_MAX;
     read_line_init(&readers->waiting);
     list_init(&readers->reads);
-    uv_timer_init(loop, &readers->patience);
+    uv_timer_init(loop, &readers->timeout);
     for (size_t i = 0; i < readers->count; i++) {
         struct pg_reader *reader = &readers->readers[i];
         reader->all = readers;

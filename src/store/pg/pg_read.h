@@ -29,7 +29,7 @@ struct pg_readers {
     struct read_line waiting;
     struct list reads; // pg_read::link; all that have no answer yet
     size_t slow;       /* how many of the reads being served are slow */
-    uv_timer_t patience;
+    uv_timer_t timeout;
     size_t links, handles; /* not closed yet */
     bool closing;
     void (*stopped_fn)(struct pg_readers *readers);

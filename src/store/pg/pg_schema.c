@@ -42,10 +42,10 @@ static bool run(PGconn *conn, const char *sql, struct failure *why)
 
 /* Runs the SQL that the three texts make when joined. */
 static bool run_on_schema(PGconn *conn, struct failure *why, const char *before,
-                          const char *schema, const char *behind)
+                          const char *schema, const char *after)
 {
     char sql[256];
-    snprintf(sql, sizeof(sql), "%s%s%s", before, schema, behind);
+    snprintf(sql, sizeof(sql), "%s%s%s", before, schema, after);
     return run(conn, sql, why);
 }
 

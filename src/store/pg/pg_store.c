@@ -83,9 +83,9 @@ static void file(struct store *store, struct store_file *req)
 
 /* ---- closing ---- */
 
-static void hurry(struct store *store)
+static void limit_wait(struct store *store)
 {
-    pg_writers_hurry(&pg_of(store)->writers);
+    pg_writers_limit_wait(&pg_of(store)->writers);
 }
 
 static void free_store(struct pg_store *pg)
@@ -138,7 +138,7 @@ static const struct store_ops pg_ops = {
     .leave = leave,
     .forget = forget,
     .file = file,
-    .hurry = hurry,
+    .limit_wait = limit_wait,
     .close = close_store,
 };
 

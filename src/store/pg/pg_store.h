@@ -17,7 +17,7 @@ struct pg_options {
     size_t key_id_count;
     const char *durability; /* synchronous_commit for acknowledged writes; NULL: on */
     int writers, readers;   /* connections; 0: 2 writers, 3 readers */
-    unsigned patience_ms;   /* writes fail after this time without a response; 0: 2 s */
+    unsigned timeout_ms;    /* writes fail after this time without a response; 0: 2 s */
     /* a failover never loses acknowledged writes, whichever server is promoted */
     bool lossless;
     bool stands_by; /* join only, and lead nothing yet */

@@ -15,11 +15,11 @@
  *
  * A group that is rejected (disk full, a value that does not fit) was not written. But if
  * it was sent before on a connection that was lost, that statement may still be executed.
- * So its number is burnt first: an empty group is written under it. Either that succeeds,
+ * So its number is voided first: an empty group is written under it. Either that succeeds,
  * and the group never will be written; or the group was written before, and the answer to
  * the number is its answer.
  *
- * After two seconds without a response (patience_ms) all requests that were not sent yet
+ * After two seconds without a response (timeout_ms) all requests that were not sent yet
  * fail, and so do new ones. Requests that were sent stay pending. */
 #include "store/pg/pg_writer.h"
 
@@ -33,7 +33,7 @@
 #include "store/pg/sql/pg_refusal.h"
 
 enum {
-    PATIENCE_MS = 2000,
+    TIMEOUT_MS = 2000,
     DEADLINE_MS = 5000,
     SWEEP_EVERY_MS = 1000,
     SLOW_MS = 100, /* a group that takes longer is logged at debug */
@@ -77,8 +77,8 @@ static void finish_step(struct pg_writer *writer, enum store_status status)
         pg_writers_finish_purge(writer->all, writer->purge, status);
     writer->purge = NULL;
     writer->step = PG_REST;
-    writer->haunted = writer->one_by_one = false;
-    uv_timer_stop(&writer->patience);
+    writer->maybe_executing = writer->one_by_one = false;
+    uv_timer_stop(&writer->timeout);
 }
 
 /* Puts the commits of the group back, to be sent one by one. */
@@ -122,21 +122,20 @@ static void stop_failing(struct pg_writer *writer)
     pg_writers_follow(writer->all);
 }
 
-static void on_patience_over(uv_timer_t *timer)
+static void on_timeout(uv_timer_t *timer)
 {
-    struct pg_writer *writer = container_of(timer, struct pg_writer, patience);
+    struct pg_writer *writer = container_of(timer, struct pg_writer, timeout);
     start_failing(writer, "the database does not respond");
     writer->next_try = UINT64_MAX;
     finish_waiting(writer, STORE_FAILED);
     pg_writers_go_on(writer->all);
 }
 
-static void begin_patience(struct pg_writer *writer)
+static void begin_timeout(struct pg_writer *writer)
 {
-    unsigned wanted_ms = writer->all->options->patience_ms;
-    if (!uv_is_active((uv_handle_t *)&writer->patience))
-        uv_timer_start(&writer->patience, on_patience_over,
-                       wanted_ms ? wanted_ms : PATIENCE_MS, 0);
+    unsigned wanted_ms = writer->all->options->timeout_ms;
+    if (!uv_is_active((uv_handle_t *)&writer->timeout))
+        uv_timer_start(&writer->timeout, on_timeout, wanted_ms ? wanted_ms : TIMEOUT_MS, 0);
 }
 
 /* ---- sending ---- */
@@ -158,7 +157,7 @@ static void call(struct pg_writer *writer, const char *function,
                                       .params = params,
                                       .deadline_ms = DEADLINE_MS };
     writer->sent_us = commit_report_now_us();
-    begin_patience(writer);
+    begin_timeout(writer);
     pg_link_send(&writer->link, &statement);
     buf_finish(&sql);
 }
@@ -224,7 +223,7 @@ static void send_step(struct pg_writer *writer)
     case PG_REST: break;
     case PG_LEAD: call(writer, "lead_v100", &writer->lead_call.params); break;
     case PG_GROUP:
-    case PG_BURN: call(writer, "commit_v100", &writer->params); break;
+    case PG_VOID: call(writer, "commit_v100", &writer->params); break;
     case PG_PURGE: call(writer, "purge_v100", &writer->params); break;
     }
 }
@@ -240,7 +239,7 @@ static void forget_lead_call(struct pg_writer *writer)
 
 /* Collects the environments of the current step that we do not lead yet. envs has space for
  * all environments of the step. */
-static size_t unled(const struct pg_writer *writer, uint32_t *envs)
+static size_t environments_to_lead(const struct pg_writer *writer, uint32_t *envs)
 {
     const struct pg_lead *lead = writer->all->lead;
     size_t count = 0;
@@ -269,7 +268,7 @@ static void begin_step(struct pg_writer *writer)
     put_step(writer);
     uint32_t *envs =
         mem_new_array(uint32_t, writer->purge ? 1 : writer->encoded.head_count);
-    size_t count = unled(writer, envs);
+    size_t count = environments_to_lead(writer, envs);
     if (count) {
         forget_lead_call(writer);
         pg_lead_call_init(&writer->lead_call, writer->all->lead, envs, count, NULL);
@@ -309,7 +308,7 @@ void pg_writer_go_on(struct pg_writer *writer)
     if (writer->link.state == PG_IDLE && take_next(writer))
         begin_step(writer);
     else if (pg_writer_has_work(writer) && writer->link.state != PG_IDLE)
-        begin_patience(writer);
+        begin_timeout(writer);
 }
 
 /* ---- answers ---- */
@@ -345,7 +344,7 @@ static void finish_group(struct pg_writer *writer)
     finish_step(writer, STORE_OK);
 }
 
-static void finish_burnt(struct pg_writer *writer)
+static void finish_voided(struct pg_writer *writer)
 {
     writer->number++;
     if (writer->one_by_one)
@@ -407,7 +406,7 @@ static void take_answer(struct pg_writer *writer, struct slice answer)
     }
     switch (outcome) {
     case PG_ANSWERED: break;
-    case PG_BURNT: finish_burnt(writer); break;
+    case PG_VOIDED: finish_voided(writer); break;
     case PG_GONE:
         pg_writers_lose(writer->all, "another process has taken our place");
         break;
@@ -439,7 +438,7 @@ static void refuse_step(struct pg_writer *writer, enum store_status verdict,
 {
     writer->verdict = verdict;
     writer->one_by_one = one_by_one;
-    if (!writer->haunted) {
+    if (!writer->maybe_executing) {
         if (one_by_one)
             part_group(writer);
         else
@@ -447,7 +446,7 @@ static void refuse_step(struct pg_writer *writer, enum store_status verdict,
         return;
     }
     /* The answer may be that of the group, which therefore stays encoded. */
-    writer->step = PG_BURN;
+    writer->step = PG_VOID;
     put_header(writer);
     pg_param_int8(&writer->params, 0);
     pg_group_bind(&writer->nothing, &writer->params, &writer->link.hello.types);
@@ -459,7 +458,7 @@ static bool is_one_of_many(const struct pg_writer *writer)
     return !list_empty(&writer->group) && writer->group.next != writer->group.prev;
 }
 
-static void tell_refused(struct pg_writer *writer, const PGresult *answer)
+static void report_refused(struct pg_writer *writer, const PGresult *answer)
 {
     pg_reason(writer->trouble, PQresultErrorMessage(answer));
     log_warn("the database rejected a write", "reason", writer->trouble, NULL);
@@ -468,13 +467,13 @@ static void tell_refused(struct pg_writer *writer, const PGresult *answer)
 static void take_error(struct pg_writer *writer, const PGresult *answer)
 {
     enum pg_remedy remedy = pg_remedy_of(PQresultErrorField(answer, PG_DIAG_SQLSTATE));
-    if (remedy == PG_REPEAT || remedy == PG_STOPPED || writer->step == PG_BURN) {
+    if (remedy == PG_REPEAT || remedy == PG_STOPPED || writer->step == PG_VOID) {
         pg_reason(writer->trouble, PQresultErrorMessage(answer));
-        writer->haunted = true;
+        writer->maybe_executing = true;
         pg_link_reopen(&writer->link);
         return;
     }
-    tell_refused(writer, answer);
+    report_refused(writer, answer);
     writer->next_try = uv_hrtime() + second_ns;
     if (remedy == PG_NO_SPACE) {
         writer->full = true;
@@ -497,7 +496,7 @@ static void on_answer(struct pg_link *link, PGresult *answer)
         else
             take_error(writer, answer);
     } else {
-        uv_timer_stop(&writer->patience);
+        uv_timer_stop(&writer->timeout);
         stop_failing(writer);
         if (writer->step == PG_LEAD)
             take_lead(writer, answer);
@@ -534,7 +533,7 @@ static void on_ready(struct pg_link *link)
 static void on_lost(struct pg_link *link, bool was_busy)
 {
     struct pg_writer *writer = writer_of(link);
-    writer->haunted |= was_busy && writer->step != PG_REST;
+    writer->maybe_executing |= was_busy && writer->step != PG_REST;
     pg_writer_go_on(writer);
 }
 
@@ -545,14 +544,14 @@ static void on_link_closed(struct pg_link *link)
     pg_writers_closed(writer_of(link)->all);
 }
 
-static void on_patience_closed(uv_handle_t *handle)
+static void on_timeout_closed(uv_handle_t *handle)
 {
-    pg_writers_closed(container_of((uv_timer_t *)handle, struct pg_writer, patience)->all);
+    pg_writers_closed(container_of((uv_timer_t *)handle, struct pg_writer, timeout)->all);
 }
 
 void pg_writer_close(struct pg_writer *writer)
 {
-    uv_close((uv_handle_t *)&writer->patience, on_patience_closed);
+    uv_close((uv_handle_t *)&writer->timeout, on_timeout_closed);
     pg_link_close(&writer->link);
 }
 
@@ -581,7 +580,7 @@ void pg_writer_begin(struct pg_writers *writers, unsigned which, PGconn *conn,
     struct list none;
     list_init(&none);
     pg_group_encode(&writer->nothing, &none, &writers->types, pg_lead_term, writers->lead);
-    uv_timer_init(writers->loop, &writer->patience);
+    uv_timer_init(writers->loop, &writer->timeout);
     writer->link.loop = writers->loop;
     writer->link.conn = conn;
     writer->link.hello = *hello;

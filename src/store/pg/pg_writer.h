@@ -17,7 +17,7 @@ enum pg_step {
     PG_LEAD,  /* lead_v100 creates the rows of new environments; then the group follows */
     PG_GROUP, /* commit_v100 */
     PG_PURGE, /* purge_v100 */
-    PG_BURN,  /* commit_v100 of nothing, under a number that may still be in flight */
+    PG_VOID,  /* commit_v100 of nothing, under a number that may still be in flight */
 };
 
 struct pg_writer {
@@ -32,17 +32,17 @@ struct pg_writer {
     enum pg_step step;
     int64_t number; /* of the step in flight, or the next one */
     /* the step was sent on a connection that was lost, and may still be executed there */
-    bool haunted;
-    enum store_status verdict; /* status of the step's requests once its number was burnt */
+    bool maybe_executing;
+    enum store_status verdict; /* status of the step's requests once its number is void */
     bool one_by_one;           /* instead, send its commits one by one after that */
     struct pg_group encoded;   /* the group in flight */
-    struct pg_group nothing;   /* an empty group, to burn a number */
+    struct pg_group nothing;   /* an empty group, to void a number */
     struct pg_params params;
     struct pg_lead_call lead_call;
     bool lead_called; /* lead_call is initialized */
     int64_t sent_us;
     int64_t swept_at; /* Unix ms of the last look for expired claims */
-    uv_timer_t patience;
+    uv_timer_t timeout;
     bool purge_was_last; /* the last step taken was a purge */
     bool failing, full;
     /* uv_hrtime; while full or rejected, earlier requests fail at once. */
@@ -65,11 +65,11 @@ struct pg_writers {
     struct list done;        // store_commit::link
     struct list purges_done; // store_purge::link
     uv_async_t finished;
-    uv_timer_t farewell; /* limits how long the end waits for the database */
-    bool gone;           /* another process has our writers: we lead nothing any more */
-    unsigned open;       /* links and timers not closed yet */
+    uv_timer_t stop_timer; /* limits how long the end waits for the database */
+    bool gone;             /* another process has our writers: we lead nothing any more */
+    unsigned open;         /* links and timers not closed yet */
     bool stopping, closing;
-    bool over; /* the farewell has expired: nothing is sent any more */
+    bool over; /* the time limit has expired: nothing is sent any more */
     void (*stopped_fn)(struct pg_writers *writers);
 };
 
@@ -87,8 +87,8 @@ void pg_writers_commit(struct pg_writers *writers, const struct store *store,
                        struct store_commit *req);
 void pg_writers_purge(struct pg_writers *writers, struct store_purge *req);
 
-/* See store_ops::hurry. */
-void pg_writers_hurry(struct pg_writers *writers);
+/* See store_ops::limit_wait. */
+void pg_writers_limit_wait(struct pg_writers *writers);
 
 /* Finishes and reports all requests first, if the database answers within a few seconds. */
 void pg_writers_stop(struct pg_writers *writers,

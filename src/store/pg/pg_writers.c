@@ -8,7 +8,7 @@
 #include "base/log.h"
 
 enum {
-    FAREWELL_MS = 5000,
+    STOP_MS = 5000,
     LOOK_MS = 1000, /* interval of checks whether the database has become unreachable */
 };
 
@@ -24,7 +24,7 @@ static void wake(struct pg_writers *writers)
 }
 
 /* A rejection for one environment counts for all: this process leads nothing any more. */
-static void tell_moved(struct pg_writers *writers)
+static void report_moved(struct pg_writers *writers)
 {
     struct store *store = writers->report.store;
     if (store->on_moved)
@@ -35,7 +35,7 @@ void pg_writers_finish(struct pg_writers *writers, struct store_commit *req,
                        enum store_status status)
 {
     if (status == STORE_MOVED)
-        tell_moved(writers);
+        report_moved(writers);
     req->status = status;
     req->synced_us = commit_report_now_us();
     list_remove(&req->link);
@@ -54,7 +54,7 @@ void pg_writers_finish_purge(struct pg_writers *writers, struct store_purge *req
                              enum store_status status)
 {
     if (status == STORE_MOVED)
-        tell_moved(writers);
+        report_moved(writers);
     req->status = status;
     list_append(&writers->purges_done, &req->link);
     wake(writers);
@@ -95,7 +95,7 @@ void pg_writers_lose(struct pg_writers *writers, const char *reason)
     }
     pg_writers_finish_all(writers, &writers->wide, STORE_MOVED);
     pg_writers_follow(writers);
-    tell_moved(writers);
+    report_moved(writers);
 }
 
 /* ---- the next step ---- */
@@ -127,10 +127,10 @@ void pg_writers_closed(struct pg_writers *writers)
     writers->stopped_fn(writers);
 }
 
-static void on_farewell_closed(uv_handle_t *handle)
+static void on_stop_timer_closed(uv_handle_t *handle)
 {
     struct pg_writers *writers =
-        container_of((uv_timer_t *)handle, struct pg_writers, farewell);
+        container_of((uv_timer_t *)handle, struct pg_writers, stop_timer);
     pg_writers_closed(writers);
 }
 
@@ -146,7 +146,7 @@ static void close_all(struct pg_writers *writers)
     writers->closing = true;
     writers->open = 2 + 2 * writers->count;
     uv_close((uv_handle_t *)&writers->finished, on_finished_closed);
-    uv_close((uv_handle_t *)&writers->farewell, on_farewell_closed);
+    uv_close((uv_handle_t *)&writers->stop_timer, on_stop_timer_closed);
     for (unsigned i = 0; i < writers->count; i++)
         pg_writer_close(&writers->writers[i]);
 }
@@ -168,11 +168,11 @@ static void maybe_closing(struct pg_writers *writers)
 }
 
 /* Gives up: whether requests in flight were written is unknown. */
-static void on_farewell(uv_timer_t *timer)
+static void on_stop_timeout(uv_timer_t *timer)
 {
-    struct pg_writers *writers = container_of(timer, struct pg_writers, farewell);
+    struct pg_writers *writers = container_of(timer, struct pg_writers, stop_timer);
     if (!writers->stopping && !writers->report.store->failing) {
-        uv_timer_start(timer, on_farewell, LOOK_MS, 0);
+        uv_timer_start(timer, on_stop_timeout, LOOK_MS, 0);
         return;
     }
     writers->over = true;
@@ -184,9 +184,9 @@ static void on_farewell(uv_timer_t *timer)
     wake(writers);
 }
 
-void pg_writers_hurry(struct pg_writers *writers)
+void pg_writers_limit_wait(struct pg_writers *writers)
 {
-    uv_timer_start(&writers->farewell, on_farewell, FAREWELL_MS, 0);
+    uv_timer_start(&writers->stop_timer, on_stop_timeout, STOP_MS, 0);
 }
 
 void pg_writers_stop(struct pg_writers *writers,
@@ -194,7 +194,7 @@ void pg_writers_stop(struct pg_writers *writers,
 {
     writers->stopped_fn = stopped;
     writers->stopping = true;
-    uv_timer_start(&writers->farewell, on_farewell, FAREWELL_MS, 0);
+    uv_timer_start(&writers->stop_timer, on_stop_timeout, STOP_MS, 0);
     wake(writers);
 }
 
@@ -240,7 +240,7 @@ enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, PGconn *c
     list_init(&writers->purges_done);
     if (uv_async_init(loop, &writers->finished, on_finished))
         return explain(why, ERR_STORE, "cannot watch the sockets of the database");
-    uv_timer_init(loop, &writers->farewell);
+    uv_timer_init(loop, &writers->stop_timer);
     for (unsigned i = 0; i < writers->count; i++) {
         struct pg_hello own = *hello;
         struct failure none; /* without a connection now, the writer retries on the loop */

@@ -93,7 +93,7 @@ static void keep_apart(struct sqlite_writer *writer, unsigned groups)
  *
  * Applies again the requests before it that had succeeded. Failed ones have written nothing
  * and keep their status. */
-static int begin_anew(struct sqlite_writer *writer, struct list *group, struct list *last)
+static int redo_group(struct sqlite_writer *writer, struct list *group, struct list *last)
 {
     int code = sqlite_db_run(&writer->db, SQL_ROLLBACK);
     sqlite_apply_forget(&writer->apply);
@@ -118,7 +118,7 @@ static enum store_status write_group(struct sqlite_writer *writer, struct list *
         if (code || writer->apply.trouble)
             break;
         if (!sqlite_apply_commit(&writer->apply, req))
-            code = begin_anew(writer, group, link);
+            code = redo_group(writer, group, link);
         now_ms = req->now_ms > now_ms ? req->now_ms : now_ms;
     }
     if (!code && !writer->apply.trouble)
@@ -293,7 +293,7 @@ static int64_t count_commits(const struct list *group)
     return count;
 }
 
-static void tell_slow(const struct list *group, int64_t took_ms)
+static void log_slow(const struct list *group, int64_t took_ms)
 {
     int64_t commits = count_commits(group), changes = 0;
     list_each (link, group)
@@ -315,7 +315,7 @@ static void serve_group(struct sqlite_writer *writer)
     enum store_status status = write_group(writer, &group);
     int64_t took_ms = (int64_t)(uv_hrtime() - begun) / 1000000;
     if (log_has_debug() && took_ms > SLOW_MS)
-        tell_slow(&group, took_ms);
+        log_slow(&group, took_ms);
     int64_t commits = count_commits(&group);
     uv_mutex_lock(&writer->lock);
     if (status == STORE_OK)

@@ -119,28 +119,29 @@ static void try_again(struct runner *runner)
 }
 
 static void ask(struct runner *runner, const char *method, const char *snapshot,
-                const char *what, struct buf *body, upward_done_fn *done)
+                const char *what, struct buf *body, gateway_call_done_fn *done)
 {
     struct failure why = { 0 };
     struct buf path = { 0 };
     struct bytes *content = body ? buf_to_bytes(body) : NULL;
     buf_print(&path, "/runs/%s/snapshots/%s%s", runner->message.run, snapshot, what);
     buf_add_char(&path, '\0');
-    runner->call = (struct upward_call){ .fetch = { .method = method, .body = content },
-                                         .path = path.ptr,
-                                         .runner = slice_of(runner->id),
-                                         .done = done };
-    enum err refused = upward_begin(runner->shared->upward, &runner->call, &why);
+    runner->call = (struct gateway_call){ .fetch = { .method = method, .body = content },
+                                          .path = path.ptr,
+                                          .runner = slice_of(runner->id),
+                                          .done = done };
+    enum err refused =
+        gateway_call_begin(runner->shared->gateway_client, &runner->call, &why);
     bytes_unref(content);
     buf_finish(&path);
     if (refused)
         try_again(runner);
 }
 
-static void on_reported(struct upward_call *call)
+static void on_reported(struct gateway_call *call)
 {
     struct runner *runner = container_of(call, struct runner, call);
-    if (upward_is_worth_another(call)) {
+    if (gateway_call_may_retry(call)) {
         try_again(runner);
         return;
     }
@@ -175,14 +176,14 @@ static void complete(struct runner *runner, const struct runner_newest *newest)
     buf_finish(&body);
 }
 
-static void on_looked(struct upward_call *call)
+static void on_looked(struct gateway_call *call)
 {
     struct runner *runner = container_of(call, struct runner, call);
-    if (upward_is_worth_another(call)) {
+    if (gateway_call_may_retry(call)) {
         try_again(runner);
         return;
     }
-    struct runner_newest newest = runner_end_judge(&runner->facts, call->answer);
+    struct runner_newest newest = runner_end_decide(&runner->facts, call->answer);
     if (call->status != 200 || newest.verdict == RUNNER_VERDICT_NOTHING)
         destroy(runner);
     else
@@ -202,7 +203,7 @@ static void report(struct runner *runner)
 
 static void maybe_report(struct runner *runner)
 {
-    if (!runner->runs && !runner->wishes && !runner->calls && !runner->reports)
+    if (!runner->runs && !runner->awaits_version && !runner->calls && !runner->reports)
         report(runner);
 }
 
@@ -257,7 +258,7 @@ static void on_late(struct timer *timer)
     process_kill(&runner->process, SIGKILL);
 }
 
-static void expect_news(struct runner *runner, int64_t ms)
+static void set_report_deadline(struct runner *runner, int64_t ms)
 {
     struct loop *loop = runner->shared->loop;
     loop_set_timer(loop, &runner->handed, timers_kind(loop_timers(loop), on_late), ms);
@@ -294,7 +295,7 @@ static enum err make_group(struct runner *runner, struct failure *why)
 static enum err spawn(struct runner *runner, struct failure *why)
 {
     struct runner_shared *shared = runner->shared;
-    const struct ready_version *version = runner->wish.version;
+    const struct ready_version *version = runner->request.version;
     bool apart = tenants_are_apart(shared->tenants);
     struct process_user user;
     struct child_environment environment = { 0 };
@@ -350,11 +351,11 @@ static void give_back(struct runner *runner, const char *reason)
     maybe_report(runner);
 }
 
-static void on_version(struct version_wish *wish, enum err status)
+static void on_version(struct version_request *request, enum err status)
 {
-    struct runner *runner = container_of(wish, struct runner, wish);
-    struct failure why = wish->why;
-    runner->wishes = false;
+    struct runner *runner = container_of(request, struct runner, request);
+    struct failure why = request->why;
+    runner->awaits_version = false;
     if (!status && runner->shared->draining)
         status = explain(&why, ERR_DRAINING, "the supervise role is ending");
     if (!status)
@@ -368,7 +369,7 @@ static void on_version(struct version_wish *wish, enum err status)
     runner->shared->figures.cold_starts++;
     runner->shared->figures.runners++;
     site_add_child(runner->shared->site, runner->pid);
-    expect_news(runner, START_MS);
+    set_report_deadline(runner, START_MS);
     log_debug("runner started", "runner", runner->id, "version", runner->message.version,
               NULL);
 }
@@ -406,10 +407,10 @@ struct runner *runner_begin(struct runner_shared *shared, struct run_message *me
     runner->place = *place;
     runner->output = mem_new(struct tail);
     tail_init(runner->output, OUTPUT_MAX);
-    runner->wishes = true;
-    runner->wish.done = on_version;
+    runner->awaits_version = true;
+    runner->request.done = on_version;
     shared->on_run(runner);
-    version_store_provide(shared->versions, &runner->message, &runner->wish);
+    version_store_provide(shared->versions, &runner->message, &runner->request);
     return runner;
 }
 
@@ -440,7 +441,7 @@ void runner_note_completed(struct runner *runner, struct slice answer)
     if (!runner_end_is_final(answer))
         return;
     runner->facts.open = false;
-    expect_news(runner, LEAVE_MS);
+    set_report_deadline(runner, LEAVE_MS);
 }
 
 /* Returns the last of {"snapshots":[…]}; absent if there is none. */

@@ -13,8 +13,8 @@
 #include "base/table.h"
 #include "net/http/http.h"
 #include "os/process/process.h"
+#include "supervisor/gateway_client/gateway_client.h"
 #include "supervisor/gateway_client/run_message.h"
-#include "supervisor/gateway_client/upward.h"
 #include "supervisor/runners/places.h"
 #include "supervisor/runners/runner_end.h"
 #include "supervisor/runners/runner_figures.h"
@@ -31,7 +31,7 @@ struct tail;
 struct runner_shared {
     struct loop *loop;
     struct processes *processes;
-    struct upward *upward;
+    struct gateway_client *gateway_client;
     struct places *places;
     struct site *site;
     struct version_store *versions;
@@ -67,16 +67,16 @@ struct runner {
     /* calls passed on and not yet answered, which may change the run's state */
     unsigned calls;
 
-    struct version_wish wish;
+    struct version_request request;
     struct process process;
-    bool wishes, runs; /* it waits for the version; the process exists */
+    bool awaits_version, runs; /* it waits for the version; the process exists */
     pid_t pid;
     struct tail *output;
     bool has_scratch;
     char *cgroup; /* NULL: none */
     struct process_end end;
 
-    struct upward_call call; /* of the report */
+    struct gateway_call call; /* of the report */
     bool reports;
     unsigned tries;
     struct timer timer;

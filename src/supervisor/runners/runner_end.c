@@ -24,7 +24,8 @@ static bool is_ours(const struct runner_facts *facts, struct slice run)
     return members_number(run, "attemptNumber", &attempt) && attempt == facts->attempt;
 }
 
-struct runner_newest runner_end_judge(const struct runner_facts *facts, struct slice answer)
+struct runner_newest runner_end_decide(const struct runner_facts *facts,
+                                       struct slice answer)
 {
     static const char *const executing[] = { "EXECUTING", "EXECUTING_WITH_WAITPOINTS" };
     struct runner_newest newest = { .verdict = RUNNER_VERDICT_NOTHING };

@@ -38,8 +38,8 @@ struct runner_newest {
     enum runner_verdict verdict;
 };
 
-struct runner_newest runner_end_judge(const struct runner_facts *facts,
-                                      struct slice answer);
+struct runner_newest runner_end_decide(const struct runner_facts *facts,
+                                       struct slice answer);
 
 /* Causes of an end, as metrics name them. */
 enum runner_cause {

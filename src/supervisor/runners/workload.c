@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "net/http/server.h"
 #include "supervisor/runners/kept_controllers.h"
-#include "supervisor/runners/tenant_rooms.h"
+#include "supervisor/runners/tenant_quotas.h"
 #include "supervisor/runners/workload_sockets.h"
 
 enum {
@@ -37,7 +37,7 @@ struct workload {
     struct server *server;
     struct workload_sockets *sockets;
     struct kept_controllers *kept;
-    struct tenant_rooms bodies;
+    struct tenant_quotas bodies;
     void (*closed)(void *owner);
     void *owner;
 };
@@ -175,7 +175,7 @@ static void reply_nothing(struct exchange *x)
 /* ---- passing calls on ---- */
 
 struct passing {
-    struct upward_call call;
+    struct gateway_call call;
     struct workload *workload;
     struct exchange *x;
     enum workload_call what;
@@ -210,7 +210,7 @@ static void answer(const struct passing *op)
     buf_finish(&headers);
 }
 
-static void on_passed(struct upward_call *call)
+static void on_passed(struct gateway_call *call)
 {
     struct passing *op = container_of(call, struct passing, call);
     struct runner *runner = runner_find(op->workload->options.shared, slice_of(op->runner));
@@ -286,7 +286,7 @@ static void pass_on(struct workload *workload, struct exchange *x, struct runner
     *op = (struct passing){ .workload = workload, .x = x, .what = route->call };
     memcpy(op->runner, runner->id, sizeof(op->runner));
     memcpy(op->run, runner->message.run, sizeof(op->run));
-    op->call = (struct upward_call){
+    op->call = (struct gateway_call){
         .fetch = { .method = body ? "POST" : "GET",
                    .body = body,
                    .answer_max = ANSWER_MAX,
@@ -298,7 +298,8 @@ static void pass_on(struct workload *workload, struct exchange *x, struct runner
         .runner = slice_of(runner->id),
         .done = on_passed,
     };
-    enum err refused = upward_begin(workload->options.shared->upward, &op->call, &why);
+    enum err refused =
+        gateway_call_begin(workload->options.shared->gateway_client, &op->call, &why);
     bytes_unref(body);
     buf_finish(&path);
     if (!refused) {
@@ -375,8 +376,8 @@ static void on_head(void *owner, struct exchange *x)
     begin_arriving(workload, x, runner);
     x->body_limit = x->method == HTTP_POST_ ? body_limit(route.call) : 0;
     x->body_keep = route.call == CALL_COMPLETE ? COMPLETION_KEEP : 0;
-    x->body_room =
-        tenant_rooms_of(&workload->bodies, slice_of(runner->message.organization));
+    x->body_quota =
+        tenant_quotas_of(&workload->bodies, slice_of(runner->message.organization));
     x->stream_body = route.call == CALL_DEBUG;
 }
 
@@ -454,10 +455,10 @@ enum err workload_create(struct loop *loop, const struct workload_options *optio
         .least_bytes_per_s = BYTES_PER_S,
     };
     *workload = (struct workload){ .loop = loop, .options = *options };
-    tenant_rooms_init(&workload->bodies, BODIES_MAX);
+    tenant_quotas_init(&workload->bodies, BODIES_MAX);
     enum err refused = server_create(loop, &server, &workload->server, why);
     if (refused) {
-        tenant_rooms_finish(&workload->bodies);
+        tenant_quotas_finish(&workload->bodies);
         free(workload);
         return refused;
     }
@@ -501,7 +502,7 @@ static void on_closed(struct server *server)
     void *owner = workload->owner;
     workload_sockets_destroy(workload->sockets);
     kept_controllers_destroy(workload->kept);
-    tenant_rooms_finish(&workload->bodies);
+    tenant_quotas_finish(&workload->bodies);
     free(workload);
     closed(owner);
 }

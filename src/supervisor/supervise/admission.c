@@ -5,14 +5,14 @@
 #include "base/mem.h"
 #include "supervisor/runners/workload.h"
 
-enum { ASIDE_MS = 40 * 1000 /* below the shortest usual lease */ };
+enum { WAITING_MS = 40 * 1000 /* below the shortest usual lease */ };
 
 /* A run that waits for a place. */
-struct run_aside {
+struct waiting_run {
     struct run_message message;
     struct machine_place place;
     int64_t until_ms;
-    struct list link; // admission::aside
+    struct list link; // admission::waiting
 };
 
 struct admission {
@@ -20,7 +20,7 @@ struct admission {
     struct workload *workload;
     void (*on_room)(void *owner);
     void *owner;
-    struct list aside; // run_aside::link
+    struct list waiting; // waiting_run::link
     struct timer timer;
     uint32_t kind;
 };
@@ -54,44 +54,44 @@ static bool take_place(struct admission *admission, struct run_message *message,
 
 /* ---- waiting runs ---- */
 
-static struct run_aside *first_of(const struct admission *admission)
+static struct waiting_run *first_of(const struct admission *admission)
 {
-    return container_of(admission->aside.next, struct run_aside, link);
+    return container_of(admission->waiting.next, struct waiting_run, link);
 }
 
 static void set_timer(struct admission *admission)
 {
     struct loop *loop = admission->shared->loop;
-    if (list_empty(&admission->aside))
+    if (list_empty(&admission->waiting))
         return;
     int64_t left = first_of(admission)->until_ms - loop_now_ms(loop);
     loop_set_timer(loop, &admission->timer, admission->kind, left > 0 ? left : 0);
 }
 
-static void keep_aside(struct admission *admission, struct run_message *message,
-                       const struct machine_place *place)
+static void add_waiting(struct admission *admission, struct run_message *message,
+                        const struct machine_place *place)
 {
-    struct run_aside *aside = mem_new(struct run_aside);
-    aside->message = *message;
-    aside->place = *place;
-    aside->until_ms = loop_now_ms(admission->shared->loop) + ASIDE_MS;
-    list_append(&admission->aside, &aside->link);
+    struct waiting_run *waiting = mem_new(struct waiting_run);
+    waiting->message = *message;
+    waiting->place = *place;
+    waiting->until_ms = loop_now_ms(admission->shared->loop) + WAITING_MS;
+    list_append(&admission->waiting, &waiting->link);
     set_timer(admission);
 }
 
-static void give_back(struct admission *admission, struct run_aside *aside,
+static void give_back(struct admission *admission, struct waiting_run *waiting,
                       const char *reason)
 {
-    list_remove(&aside->link);
-    runner_refuse(admission->shared, &aside->message, reason);
-    free(aside);
+    list_remove(&waiting->link);
+    runner_refuse(admission->shared, &waiting->message, reason);
+    free(waiting);
 }
 
 static void on_time(struct timer *timer)
 {
     struct admission *admission = container_of(timer, struct admission, timer);
     int64_t now = loop_now_ms(admission->shared->loop);
-    while (!list_empty(&admission->aside) && first_of(admission)->until_ms <= now)
+    while (!list_empty(&admission->waiting) && first_of(admission)->until_ms <= now)
         give_back(admission, first_of(admission),
                   "this supervise role has no free capacity for its machine");
     set_timer(admission);
@@ -107,7 +107,7 @@ struct admission *admission_create(struct runner_shared *shared, struct workload
     *admission = (struct admission){
         .shared = shared, .workload = workload, .on_room = on_room, .owner = owner
     };
-    list_init(&admission->aside);
+    list_init(&admission->waiting);
     admission->kind = timers_kind(loop_timers(shared->loop), on_time);
     return admission;
 }
@@ -120,34 +120,34 @@ void admission_destroy(struct admission *admission)
 void admission_take(struct admission *admission, struct run_message *message)
 {
     struct machine_place place = place_of(message->cores, message->gigabytes);
-    if (!list_empty(&admission->aside) || !take_place(admission, message, &place))
-        keep_aside(admission, message, &place);
+    if (!list_empty(&admission->waiting) || !take_place(admission, message, &place))
+        add_waiting(admission, message, &place);
 }
 
 void admission_look(struct admission *admission)
 {
-    while (!list_empty(&admission->aside)) {
-        struct run_aside *aside = first_of(admission);
-        if (!take_place(admission, &aside->message, &aside->place))
+    while (!list_empty(&admission->waiting)) {
+        struct waiting_run *waiting = first_of(admission);
+        if (!take_place(admission, &waiting->message, &waiting->place))
             break;
-        list_remove(&aside->link);
-        free(aside);
+        list_remove(&waiting->link);
+        free(waiting);
     }
 }
 
 void admission_give_back(struct admission *admission, const char *reason)
 {
     timers_clear(loop_timers(admission->shared->loop), &admission->timer);
-    while (!list_empty(&admission->aside))
+    while (!list_empty(&admission->waiting))
         give_back(admission, first_of(admission), reason);
 }
 
 unsigned admission_machines(const struct admission *admission)
 {
-    return list_empty(&admission->aside) ? places_machines(admission->shared->places) : 0;
+    return list_empty(&admission->waiting) ? places_machines(admission->shared->places) : 0;
 }
 
-bool admission_tell_room(const struct admission *admission, struct buf *out)
+bool admission_write_capacity(const struct admission *admission, struct buf *out)
 {
     double cores, gigabytes;
     if (!places_left(admission->shared->places, &cores, &gigabytes))

@@ -40,4 +40,4 @@ unsigned admission_machines(const struct admission *admission);
 /* Appends the most that one more run may take, as a JSON object.
  *
  * Returns false and appends nothing if there is no limit. */
-bool admission_tell_room(const struct admission *admission, struct buf *out);
+bool admission_write_capacity(const struct admission *admission, struct buf *out);

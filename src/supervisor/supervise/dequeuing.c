@@ -20,28 +20,28 @@ static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
 
 struct dequeuing {
     struct loop *loop;
-    struct upward *upward;
+    struct gateway_client *gateway_client;
     const struct dequeuing_events *events;
     void *owner;
-    struct upward_call call, heartbeat;
-    bool asks, beats;                       /* the call, the heartbeat is in flight */
-    bool connected, stopped, reached, told; /* told: reached was reported */
-    /* idempotency key of the dequeue; "": it was answered, draw another */
+    struct gateway_call call, heartbeat;
+    bool asks, beats;                           /* the call, the heartbeat is in flight */
+    bool connected, stopped, reached, reported; /* reported: reached was */
+    /* idempotency key of the dequeue; "": it was answered, generate another */
     char key[KEY_LEN + 1];
-    struct timer timer, heart;
-    uint32_t look_kind, heart_kind;
+    struct timer timer, heartbeat_timer;
+    uint32_t look_kind, heartbeat_kind;
     int64_t pause_ms;
-    int64_t asked_ms;   /* when the dequeue was sent; monotonic */
-    unsigned told_room; /* what events->room returned then */
-    bool holds;         /* the call in flight is a dequeue */
-    bool renews;        /* it was canceled, to be sent again */
+    int64_t asked_ms;           /* when the dequeue was sent; monotonic */
+    unsigned reported_capacity; /* what events->capacity returned then */
+    bool holds;                 /* the call in flight is a dequeue */
+    bool renews;                /* it was canceled, to be sent again */
 };
 
-static void tell_reach(struct dequeuing *dequeuing, bool reached, const char *why)
+static void report_reachable(struct dequeuing *dequeuing, bool reached, const char *why)
 {
-    if (dequeuing->told && dequeuing->reached == reached)
+    if (dequeuing->reported && dequeuing->reached == reached)
         return;
-    dequeuing->told = true;
+    dequeuing->reported = true;
     dequeuing->reached = reached;
     dequeuing->events->on_reach(dequeuing->owner, reached, why);
 }
@@ -53,7 +53,7 @@ static void look_in(struct dequeuing *dequeuing, int64_t ms)
 
 static void pause(struct dequeuing *dequeuing, const char *why)
 {
-    tell_reach(dequeuing, false, why);
+    report_reachable(dequeuing, false, why);
     dequeuing->connected = false;
     if (dequeuing->stopped)
         return;
@@ -64,7 +64,7 @@ static void pause(struct dequeuing *dequeuing, const char *why)
 }
 
 /* Returns why a response counts as a failure. */
-static const char *reason_of(const struct upward_call *call)
+static const char *reason_of(const struct gateway_call *call)
 {
     if (!call->status)
         return call->fetch.why;
@@ -74,20 +74,20 @@ static const char *reason_of(const struct upward_call *call)
 }
 
 static bool dequeuing_begin(struct dequeuing *dequeuing, const char *path, struct buf *body,
-                            upward_done_fn *done)
+                            gateway_call_done_fn *done)
 {
     struct failure why = { 0 };
-    struct upward_call *call = &dequeuing->call;
+    struct gateway_call *call = &dequeuing->call;
     struct bytes *content = buf_to_bytes(body);
-    *call = (struct upward_call){ .fetch = { .method = "POST",
-                                             .body = content,
-                                             .answer_max = ANSWER_MAX,
-                                             .first_byte_ms = HOLD_MS,
-                                             .total_ms = HOLD_MS },
-                                  .path = path,
-                                  .key = slice_of(dequeuing->key),
-                                  .done = done };
-    enum err refused = upward_begin(dequeuing->upward, call, &why);
+    *call = (struct gateway_call){ .fetch = { .method = "POST",
+                                              .body = content,
+                                              .answer_max = ANSWER_MAX,
+                                              .first_byte_ms = HOLD_MS,
+                                              .total_ms = HOLD_MS },
+                                   .path = path,
+                                   .key = slice_of(dequeuing->key),
+                                   .done = done };
+    enum err refused = gateway_call_begin(dequeuing->gateway_client, call, &why);
     bytes_unref(content);
     dequeuing->asks = !refused;
     if (refused)
@@ -97,7 +97,7 @@ static bool dequeuing_begin(struct dequeuing *dequeuing, const char *path, struc
 
 /* ---- dequeue ---- */
 
-static void on_dequeued(struct upward_call *call)
+static void on_dequeued(struct gateway_call *call)
 {
     struct dequeuing *dequeuing = container_of(call, struct dequeuing, call);
     struct slice message;
@@ -115,7 +115,7 @@ static void on_dequeued(struct upward_call *call)
     }
     dequeuing->key[0] = '\0';
     dequeuing->pause_ms = PAUSE_MS;
-    tell_reach(dequeuing, true, NULL);
+    report_reachable(dequeuing, true, NULL);
     for (; run_message_next(call->answer, &at, &message); count++)
         dequeuing->events->on_message(dequeuing->owner, message);
     bool was_held = loop_now_ms(dequeuing->loop) - dequeuing->asked_ms >= EMPTY_MS;
@@ -129,18 +129,18 @@ static void ask(struct dequeuing *dequeuing)
     if (!dequeuing->key[0])
         text_random(dequeuing->key, KEY_LEN, letters);
     buf_add_text(&body, "{\"deployed\":true,\"maxResources\":");
-    if (!dequeuing->events->tell_room(dequeuing->owner, &body))
+    if (!dequeuing->events->write_capacity(dequeuing->owner, &body))
         buf_add_text(&body, "null");
     buf_add_char(&body, '}');
     dequeuing->asked_ms = loop_now_ms(dequeuing->loop);
-    dequeuing->told_room = dequeuing->events->room(dequeuing->owner);
+    dequeuing->reported_capacity = dequeuing->events->capacity(dequeuing->owner);
     dequeuing->holds = dequeuing_begin(dequeuing, "/dequeue", &body, on_dequeued);
     buf_finish(&body);
 }
 
 /* ---- connect ---- */
 
-static void on_connected(struct upward_call *call)
+static void on_connected(struct gateway_call *call)
 {
     struct dequeuing *dequeuing = container_of(call, struct dequeuing, call);
     dequeuing->asks = false;
@@ -150,7 +150,7 @@ static void on_connected(struct upward_call *call)
     }
     dequeuing->connected = true;
     dequeuing->pause_ms = PAUSE_MS;
-    tell_reach(dequeuing, true, NULL);
+    report_reachable(dequeuing, true, NULL);
     dequeuing_look(dequeuing);
 }
 
@@ -167,7 +167,7 @@ static void maybe_renew(struct dequeuing *dequeuing)
 {
     int64_t held_ms = loop_now_ms(dequeuing->loop) - dequeuing->asked_ms;
     if (!dequeuing->holds || dequeuing->renews ||
-        dequeuing->events->room(dequeuing->owner) == dequeuing->told_room)
+        dequeuing->events->capacity(dequeuing->owner) == dequeuing->reported_capacity)
         return;
     if (held_ms < RENEW_MS) {
         look_in(dequeuing, RENEW_MS - held_ms);
@@ -185,7 +185,7 @@ void dequeuing_look(struct dequeuing *dequeuing)
         maybe_renew(dequeuing);
     else if (!dequeuing->connected)
         connect_now(dequeuing);
-    else if (dequeuing->events->room(dequeuing->owner))
+    else if (dequeuing->events->capacity(dequeuing->owner))
         ask(dequeuing);
 }
 
@@ -196,47 +196,49 @@ static void on_time(struct timer *timer)
 
 /* ---- heartbeat ---- */
 
-static void on_beaten(struct upward_call *call)
+static void on_beaten(struct gateway_call *call)
 {
     container_of(call, struct dequeuing, heartbeat)->beats = false;
 }
 
-static void on_heart(struct timer *timer)
+static void on_heartbeat_due(struct timer *timer)
 {
-    struct dequeuing *dequeuing = container_of(timer, struct dequeuing, heart);
+    struct dequeuing *dequeuing = container_of(timer, struct dequeuing, heartbeat_timer);
     struct failure why;
     struct buf body = { 0 };
-    loop_set_timer(dequeuing->loop, timer, dequeuing->heart_kind, HEARTBEAT_MS);
+    loop_set_timer(dequeuing->loop, timer, dequeuing->heartbeat_kind, HEARTBEAT_MS);
     if (dequeuing->beats || !dequeuing->connected)
         return;
     buf_add_text(&body, "{\"tasks\":[],\"resources\":");
-    if (!dequeuing->events->tell_room(dequeuing->owner, &body))
+    if (!dequeuing->events->write_capacity(dequeuing->owner, &body))
         buf_add_text(&body, "null");
     buf_add_char(&body, '}');
     struct bytes *content = buf_to_bytes(&body);
     dequeuing->heartbeat =
-        (struct upward_call){ .fetch = { .method = "POST", .body = content },
-                              .path = "/heartbeat",
-                              .done = on_beaten };
-    dequeuing->beats = !upward_begin(dequeuing->upward, &dequeuing->heartbeat, &why);
+        (struct gateway_call){ .fetch = { .method = "POST", .body = content },
+                               .path = "/heartbeat",
+                               .done = on_beaten };
+    dequeuing->beats =
+        !gateway_call_begin(dequeuing->gateway_client, &dequeuing->heartbeat, &why);
     bytes_unref(content);
     buf_finish(&body);
 }
 
 /* ---- interface ---- */
 
-struct dequeuing *dequeuing_create(struct loop *loop, struct upward *upward,
+struct dequeuing *dequeuing_create(struct loop *loop, struct gateway_client *gateway_client,
                                    const struct dequeuing_events *events, void *owner)
 {
     struct dequeuing *dequeuing = mem_new(struct dequeuing);
     *dequeuing = (struct dequeuing){ .loop = loop,
-                                     .upward = upward,
+                                     .gateway_client = gateway_client,
                                      .events = events,
                                      .owner = owner,
                                      .pause_ms = PAUSE_MS };
     dequeuing->look_kind = timers_kind(loop_timers(loop), on_time);
-    dequeuing->heart_kind = timers_kind(loop_timers(loop), on_heart);
-    loop_set_timer(loop, &dequeuing->heart, dequeuing->heart_kind, HEARTBEAT_MS);
+    dequeuing->heartbeat_kind = timers_kind(loop_timers(loop), on_heartbeat_due);
+    loop_set_timer(loop, &dequeuing->heartbeat_timer, dequeuing->heartbeat_kind,
+                   HEARTBEAT_MS);
     look_in(dequeuing, 0);
     return dequeuing;
 }
@@ -245,7 +247,7 @@ void dequeuing_stop(struct dequeuing *dequeuing)
 {
     dequeuing->stopped = true;
     timers_clear(loop_timers(dequeuing->loop), &dequeuing->timer);
-    timers_clear(loop_timers(dequeuing->loop), &dequeuing->heart);
+    timers_clear(loop_timers(dequeuing->loop), &dequeuing->heartbeat_timer);
     if (dequeuing->asks)
         fetch_cancel(&dequeuing->call.fetch);
 }

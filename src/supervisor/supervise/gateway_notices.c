@@ -30,7 +30,7 @@ static void send(struct gateway_notices *notices, struct buf *text)
     buf_finish(text);
 }
 
-static void wish(struct gateway_notices *notices, const char *name, const char *run)
+static void send_request(struct gateway_notices *notices, const char *name, const char *run)
 {
     struct buf text = { 0 };
     if (!notices->inside)
@@ -45,12 +45,12 @@ static void wish(struct gateway_notices *notices, const char *name, const char *
 
 void gateway_notices_follow(struct gateway_notices *notices, const char *run)
 {
-    wish(notices, "run:subscribe", run);
+    send_request(notices, "run:subscribe", run);
 }
 
 void gateway_notices_leave(struct gateway_notices *notices, const char *run)
 {
-    wish(notices, "run:unsubscribe", run);
+    send_request(notices, "run:unsubscribe", run);
 }
 
 static void on_open(struct websocket *ws)

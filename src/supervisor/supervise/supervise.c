@@ -63,7 +63,7 @@ struct supervise {
     uint32_t token_kind, drain_kind;
     int64_t drain_until; /* monotonic ms */
     bool killed;
-    bool told_waiting;
+    bool waiting_logged;
     char instance[NAME_MAX_LEN];
     char *cgroup;
 };
@@ -82,16 +82,16 @@ static void look(void *owner)
 
 /* ---- events of the parts ---- */
 
-static unsigned room(void *owner)
+static unsigned capacity(void *owner)
 {
     const struct supervise *supervise = owner;
     return admission_machines(supervise->admission);
 }
 
-static bool tell_room(void *owner, struct buf *out)
+static bool write_capacity(void *owner, struct buf *out)
 {
     const struct supervise *supervise = owner;
-    return admission_tell_room(supervise->admission, out);
+    return admission_write_capacity(supervise->admission, out);
 }
 
 static void on_message(void *owner, struct slice text)
@@ -121,8 +121,8 @@ static void on_reach(void *owner, bool reached, const char *why)
                  "reason", why ? why : "", NULL);
 }
 
-static const struct dequeuing_events dequeuing_events = { room, tell_room, on_message,
-                                                          on_reach };
+static const struct dequeuing_events dequeuing_events = { capacity, write_capacity,
+                                                          on_message, on_reach };
 
 static void on_notices_open(void *owner)
 {
@@ -193,7 +193,7 @@ static void on_closed(void *owner)
 static void on_notices_closed(void *owner)
 {
     struct supervise *supervise = owner;
-    upward_close(supervise->shared.upward, on_closed, supervise);
+    gateway_client_close(supervise->shared.gateway_client, on_closed, supervise);
 }
 
 static void on_workload_closed(void *owner)
@@ -281,7 +281,7 @@ static void find_room(struct supervise *supervise)
     double cores = (double)host_cores();
     if (*options->cores)
         scan_number(slice_of(options->cores), &cores);
-    struct places_options room = {
+    struct places_options capacity = {
         .cpu = (uint64_t)(cores * 1000),
         .memory = memory / MIB,
         .runs = options->runs,
@@ -289,10 +289,10 @@ static void find_room(struct supervise *supervise)
             options->waiting ? options->waiting : (unsigned)(memory / WAITING_BYTES),
         .strict = options->strict,
     };
-    places_init(&supervise->places, &room);
-    log_info("capacity for runs", "cpu_thousandths", log_number((int64_t)room.cpu),
-             "memory_mib", log_number((int64_t)room.memory), "processes",
-             log_number(room.processes_max), NULL);
+    places_init(&supervise->places, &capacity);
+    log_info("capacity for runs", "cpu_thousandths", log_number((int64_t)capacity.cpu),
+             "memory_mib", log_number((int64_t)capacity.memory), "processes",
+             log_number(capacity.processes_max), NULL);
 }
 
 static enum err find_groups(struct supervise *supervise, struct failure *why)
@@ -396,7 +396,8 @@ static bool is_used(void *owner, struct slice deployment)
 static void begin_sweeping(struct supervise *supervise)
 {
     struct version_sweep_options sweep = { .loop = supervise->loop,
-                                           .upward = supervise->shared.upward,
+                                           .gateway_client =
+                                               supervise->shared.gateway_client,
                                            .site = supervise->shared.site,
                                            .is_used = is_used,
                                            .owner = supervise };
@@ -408,7 +409,7 @@ static void begin_making_versions(struct supervise *supervise)
     const struct supervise_options *options = supervise->options;
     const struct runner_shared *shared = &supervise->shared;
     supervise->jobs = (struct version_shared){ .loop = supervise->loop,
-                                               .upward = shared->upward,
+                                               .gateway_client = shared->gateway_client,
                                                .processes = shared->processes,
                                                .site = shared->site,
                                                .tenants = shared->tenants,
@@ -427,10 +428,10 @@ static enum err begin_work(struct supervise *supervise, const char *token,
 {
     const struct supervise_options *options = supervise->options;
     struct runner_shared *shared = &supervise->shared;
-    struct upward_options upward = { .url = &supervise->url,
-                                     .trust = supervise->trust,
-                                     .token = token,
-                                     .instance = supervise->instance };
+    struct gateway_client_options gateway_client = { .url = &supervise->url,
+                                                     .trust = supervise->trust,
+                                                     .token = token,
+                                                     .instance = supervise->instance };
     struct workload_options workload = { .shared = shared,
                                          .kept_max = options->warm,
                                          .keep_ms = KEEP_MS,
@@ -440,20 +441,21 @@ static enum err begin_work(struct supervise *supervise, const char *token,
     if (!supervise->workload) /* an earlier try may have got this far */
         refused = workload_create(supervise->loop, &workload, &supervise->workload, why);
     if (!refused)
-        refused = upward_create(supervise->loop, &upward, &shared->upward, why);
+        refused = gateway_client_create(supervise->loop, &gateway_client,
+                                        &shared->gateway_client, why);
     if (refused)
         return refused;
     shared->port = workload_port(supervise->workload);
     struct gateway_notices_options notices = { .url = &supervise->url,
                                                .trust = supervise->trust,
-                                               .credential =
-                                                   upward_credential(shared->upward) };
+                                               .credential = gateway_client_credential(
+                                                   shared->gateway_client) };
     supervise->phase = SUPERVISE_WORKING;
     supervise->admission = admission_create(shared, supervise->workload, look, supervise);
     supervise->notices =
         gateway_notices_create(supervise->loop, &notices, &notices_events, supervise);
-    supervise->dequeuing =
-        dequeuing_create(supervise->loop, shared->upward, &dequeuing_events, supervise);
+    supervise->dequeuing = dequeuing_create(supervise->loop, shared->gateway_client,
+                                            &dequeuing_events, supervise);
     begin_sweeping(supervise);
     begin_making_versions(supervise);
     site_remove_left(shared->site);
@@ -483,10 +485,10 @@ static void on_token(struct timer *timer)
     struct failure why = { 0 };
     char token[TOKEN_MAX] = "";
     bool got = read_token(supervise->options->token_file, token);
-    if (!got && !supervise->told_waiting)
+    if (!got && !supervise->waiting_logged)
         log_info("waiting for the worker token", "path", supervise->options->token_file,
                  NULL);
-    supervise->told_waiting = true;
+    supervise->waiting_logged = true;
     if (got && begin_work(supervise, token, &why))
         log_error("cannot start executing yet; retrying", "reason", why.text, NULL);
     explicit_bzero(token, sizeof(token));

@@ -1,6 +1,6 @@
 /* supervise.h - the supervise role: builds deployed versions, and executes their runs.
  *
- *   gateway ◄── upward.h ── supervise role ── workload API ──► controllers
+ *   gateway ◄── gateway_client.h ── supervise role ── workload API ──► controllers
  *
  * Each run has a process, with a controller from the SDK that calls the workload API. There
  * is one supervise role per machine and folder. It may live longer than a gateway: while

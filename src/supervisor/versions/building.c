@@ -20,36 +20,36 @@ enum {
     PAUSE_MAX_MS = 5 * 1000,
     EMPTY_MS = 500, /* pause after an empty response that was not held this long */
     BEAT_MS = 2 * 1000,
-    TELL_MS = 5 * 60 * 1000, /* retries of a result while the gateway is unreachable */
-    JOB_MAX = 4 << 20,       /* bytes */
+    REPORT_MS = 5 * 60 * 1000, /* retries of a result while the gateway is unreachable */
+    JOB_MAX = 4 << 20,         /* bytes */
 };
 
 enum building_state {
     BUILDING_IDLE,
     BUILDING_ASKING,
     BUILDING_WORKING,
-    BUILDING_TELLING,
+    BUILDING_REPORTING,
     BUILDING_ENDING
 };
 
 struct building {
     struct loop *loop;
-    struct upward *upward;
+    struct gateway_client *gateway_client;
     const char *instance;
     enum building_state state;
     bool stopped;
     struct timer timer, beat;
     uint32_t time_kind, beat_kind;
-    int64_t pause_ms, asked_ms, told_until_ms;
+    int64_t pause_ms, asked_ms, report_until_ms;
 
-    struct upward_call call; /* of the state */
+    struct gateway_call call; /* of the state */
     bool calls;
-    struct upward_call heartbeat;
+    struct gateway_call heartbeat;
     bool beats;
     struct bytes *piece; /* of the log, not yet acknowledged by the gateway */
 
     struct version_job job; /* canceled: the deployment is no longer ours */
-    bool mute;              /* the rest of the log is unwanted or cannot be sent */
+    bool log_stopped;       /* the rest of the log is unwanted or cannot be sent */
     struct bytes *result;   /* the body of complete */
     bool made;              /* the version is complete, as a folder */
 };
@@ -67,10 +67,10 @@ static int64_t next_pause(struct building *building)
 }
 
 /* Returns false if the call was rejected here; then done is never called. */
-static bool begin_call(struct building *building, struct upward_call *call)
+static bool begin_call(struct building *building, struct gateway_call *call)
 {
     struct failure why = { 0 };
-    if (upward_begin(building->upward, call, &why) == OK)
+    if (gateway_call_begin(building->gateway_client, call, &why) == OK)
         return true;
     log_warn("cannot send a request of the builder", "reason", why.text, NULL);
     return false;
@@ -84,7 +84,7 @@ static void forget_job(struct building *building)
     bytes_clear(&building->piece);
     bytes_clear(&building->result);
     version_job_finish(&building->job);
-    building->mute = building->made = false;
+    building->log_stopped = building->made = false;
 }
 
 static void maybe_end(struct building *building)
@@ -109,7 +109,7 @@ static void end_job(struct building *building)
 
 /* ---- heartbeats ---- */
 
-static void tell(struct building *building);
+static void report(struct building *building);
 
 static void give_up(struct building *building, const char *why)
 {
@@ -118,7 +118,7 @@ static void give_up(struct building *building, const char *why)
     version_job_cancel(&building->job);
 }
 
-static void on_beaten(struct upward_call *call)
+static void on_beaten(struct gateway_call *call)
 {
     struct building *building = container_of(call, struct building, heartbeat);
     bool refused = call->status == 409 || call->status == 404;
@@ -129,9 +129,9 @@ static void on_beaten(struct upward_call *call)
         give_up(building, "it is no longer assigned to this builder");
     if (building->state == BUILDING_ENDING) {
         maybe_end(building);
-    } else if (building->state == BUILDING_TELLING) {
-        building->mute = call->status != 200;
-        tell(building);
+    } else if (building->state == BUILDING_REPORTING) {
+        building->log_stopped = call->status != 200;
+        report(building);
     }
 }
 
@@ -139,7 +139,7 @@ static void beat(struct building *building)
 {
     struct buf body = { 0 }, path = { 0 };
     bool builds =
-        building->state == BUILDING_TELLING || version_job_is_building(&building->job);
+        building->state == BUILDING_REPORTING || version_job_is_building(&building->job);
     if (!building->piece)
         building->piece = build_output_take(&building->job.output);
     buf_add_char(&body, '{');
@@ -150,7 +150,7 @@ static void beat(struct building *building)
     buf_print(&path, "/builds/%s/heartbeat", building->job.order.deployment);
     buf_add_char(&path, '\0');
     struct bytes *content = buf_to_bytes(&body);
-    building->heartbeat = (struct upward_call){
+    building->heartbeat = (struct gateway_call){
         .fetch = { .method = "POST", .body = content }, .path = path.ptr, .done = on_beaten
     };
     building->beats = begin_call(building, &building->heartbeat);
@@ -171,11 +171,11 @@ static void on_beat(struct timer *timer)
 
 /* ---- the result ---- */
 
-static void on_told(struct upward_call *call)
+static void on_reported(struct gateway_call *call)
 {
     struct building *building = container_of(call, struct building, call);
-    bool again = upward_is_worth_another(call) && !building->stopped &&
-                 loop_now_ms(building->loop) < building->told_until_ms;
+    bool again = gateway_call_may_retry(call) && !building->stopped &&
+                 loop_now_ms(building->loop) < building->report_until_ms;
     building->calls = false;
     if (again) {
         look_in(building, next_pause(building));
@@ -200,9 +200,9 @@ static void complete(struct building *building)
     buf_print(&path, "/builds/%s/complete", building->job.order.deployment);
     buf_add_char(&path, '\0');
     building->call =
-        (struct upward_call){ .fetch = { .method = "POST", .body = building->result },
-                              .path = path.ptr,
-                              .done = on_told };
+        (struct gateway_call){ .fetch = { .method = "POST", .body = building->result },
+                               .path = path.ptr,
+                               .done = on_reported };
     building->calls = begin_call(building, &building->call);
     buf_finish(&path);
     if (!building->calls)
@@ -212,13 +212,13 @@ static void complete(struct building *building)
 /* Sends the rest of the log, then complete.
  *
  * The gateway does not accept log text after complete. */
-static void tell(struct building *building)
+static void report(struct building *building)
 {
     if (building->beats)
         return; /* on_beaten continues */
-    if (!building->piece && !building->mute)
+    if (!building->piece && !building->log_stopped)
         building->piece = build_output_take(&building->job.output);
-    if (building->piece && !building->mute)
+    if (building->piece && !building->log_stopped)
         beat(building);
     if (!building->beats)
         complete(building);
@@ -262,12 +262,12 @@ static void write_success(struct building *building, const struct version_outcom
     buf_finish(&body);
 }
 
-static void begin_telling(struct building *building)
+static void begin_report(struct building *building)
 {
-    building->state = BUILDING_TELLING;
-    building->told_until_ms = loop_now_ms(building->loop) + TELL_MS;
+    building->state = BUILDING_REPORTING;
+    building->report_until_ms = loop_now_ms(building->loop) + REPORT_MS;
     timers_clear(loop_timers(building->loop), &building->beat);
-    tell(building);
+    report(building);
 }
 
 /* ---- the job ---- */
@@ -289,7 +289,7 @@ static void on_made(void *owner, const struct version_outcome *outcome)
         write_success(building, outcome);
     else
         write_error(building, outcome->error, outcome->message, outcome->errors);
-    begin_telling(building);
+    begin_report(building);
 }
 
 static void on_dropped(void *owner)
@@ -305,7 +305,7 @@ static int64_t pause_job(void *owner)
 static const struct version_source built_source = {
     .scratch = "build-",
     .unwritable = "cannot write the archive on the builder's machine",
-    .unasked = "cannot request the archive",
+    .not_sent = "cannot request the archive",
     .full = "cannot write the archive: the disk is full",
     .away = "cannot read the archive",
     .gone = "cannot read the archive",
@@ -322,12 +322,12 @@ static void take_job(struct building *building, struct slice text)
     struct failure why = { 0 };
     struct build_job *order = &building->job.order;
     enum err refused = build_job_read(text, order, &why);
-    building->heartbeat = (struct upward_call){ 0 };
+    building->heartbeat = (struct gateway_call){ 0 };
     if (refused) {
         log_error("cannot read a build job", "reason", why.text, NULL);
         if (order->deployment[0]) {
             write_error(building, "BuildError", why.text, (struct slice){ 0 });
-            begin_telling(building);
+            begin_report(building);
         } else {
             end_job(building);
         }
@@ -341,7 +341,7 @@ static void take_job(struct building *building, struct slice text)
         version_job_cancel(&building->job);
 }
 
-static void on_dequeued(struct upward_call *call)
+static void on_dequeued(struct gateway_call *call)
 {
     struct building *building = container_of(call, struct building, call);
     struct slice answer = call->answer, job = { 0 };
@@ -373,13 +373,13 @@ static void ask(struct building *building)
     struct bytes *content = buf_to_bytes(&body);
     buf_finish(&body);
     building->asked_ms = loop_now_ms(building->loop);
-    building->call = (struct upward_call){ .fetch = { .method = "POST",
-                                                      .body = content,
-                                                      .answer_max = JOB_MAX,
-                                                      .first_byte_ms = HOLD_MS,
-                                                      .total_ms = HOLD_MS },
-                                           .path = "/builds/dequeue",
-                                           .done = on_dequeued };
+    building->call = (struct gateway_call){ .fetch = { .method = "POST",
+                                                       .body = content,
+                                                       .answer_max = JOB_MAX,
+                                                       .first_byte_ms = HOLD_MS,
+                                                       .total_ms = HOLD_MS },
+                                            .path = "/builds/dequeue",
+                                            .done = on_dequeued };
     building->state = BUILDING_ASKING;
     building->calls = begin_call(building, &building->call);
     bytes_unref(content);
@@ -394,7 +394,7 @@ static void on_time(struct timer *timer)
     struct building *building = container_of(timer, struct building, timer);
     if (building->state == BUILDING_IDLE)
         ask(building);
-    else if (building->state == BUILDING_TELLING)
+    else if (building->state == BUILDING_REPORTING)
         complete(building);
 }
 
@@ -406,7 +406,7 @@ struct building *building_create(const struct version_shared *shared, const char
         return NULL;
     struct building *building = mem_new(struct building);
     *building = (struct building){ .loop = shared->loop,
-                                   .upward = shared->upward,
+                                   .gateway_client = shared->gateway_client,
                                    .instance = instance,
                                    .pause_ms = PAUSE_MS };
     building->time_kind = timers_kind(loop_timers(building->loop), on_time);

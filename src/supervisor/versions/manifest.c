@@ -32,7 +32,7 @@ enum {
 static const struct slice root = { MANIFEST_ROOT, sizeof(MANIFEST_ROOT) - 1 };
 
 /* Returns the part of a path after the folder: "" or "/…"; absent if it is another path. */
-static struct slice behind(struct slice path, struct slice folder)
+static struct slice path_within(struct slice path, struct slice folder)
 {
     bool inside = path.len >= folder.len && folder.len &&
                   memcmp(path.ptr, folder.ptr, folder.len) == 0 &&
@@ -55,7 +55,7 @@ static bool has_plain_parts(struct slice rest)
 static bool is_path(struct slice value)
 {
     struct bytes *text = members_text_of(value);
-    struct slice rest = text ? behind(bytes_slice(text), root) : (struct slice){ 0 };
+    struct slice rest = text ? path_within(bytes_slice(text), root) : (struct slice){ 0 };
     bool right = rest.ptr && text->len < PATH_BYTES_MAX && has_plain_parts(rest);
     bytes_unref(text);
     return right;
@@ -103,7 +103,7 @@ static enum err take_entry(struct slice object, const char *name, char **out,
                            struct failure *why)
 {
     struct bytes *text = members_text(object, name);
-    struct slice rest = behind(bytes_slice(text), root);
+    struct slice rest = path_within(bytes_slice(text), root);
     while (rest.len && rest.ptr[0] == '/')
         rest = slice_from(rest, 1);
     enum err refused = OK;
@@ -171,7 +171,7 @@ static enum err check_cli(const struct manifest *manifest, struct failure *why)
     return OK;
 }
 
-bool manifest_is_untried(const struct manifest *manifest)
+bool manifest_is_untested(const struct manifest *manifest)
 {
     uint64_t major = 0, minor = 0;
     read_release(manifest->cli_version, &major, &minor);
@@ -225,7 +225,7 @@ static void add_moved(struct slice value, struct slice from, const char *to,
                       struct buf *out)
 {
     struct bytes *text = members_text_of(value);
-    struct slice rest = text ? behind(bytes_slice(text), from) : (struct slice){ 0 };
+    struct slice rest = text ? path_within(bytes_slice(text), from) : (struct slice){ 0 };
     if (rest.ptr) {
         struct buf path = { 0 };
         buf_add_text(&path, to);

@@ -39,7 +39,7 @@ void manifest_finish(struct manifest *manifest);
 /* Returns true if bundles of this CLI version were not tested.
  *
  * That is logged as a warning, not rejected. */
-bool manifest_is_untried(const struct manifest *manifest);
+bool manifest_is_untested(const struct manifest *manifest);
 
 /* Rewrites a text that manifest_read accepted, with folder instead of the root. */
 void manifest_move(struct slice text, const char *folder, struct buf *out);

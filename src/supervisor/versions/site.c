@@ -99,17 +99,17 @@ static uint64_t start_of(pid_t pid)
 /* Writes a temporary file and renames it, so that half a list is never read. */
 static void write_children(struct site *site)
 {
-    static const char beside[] = "supervise.pids.new";
+    static const char temporary[] = "supervise.pids.new";
     struct buf text = { 0 };
     for (size_t i = 0; i < site->child_count; i++)
         buf_print(&text, "%d %" PRIu64 "\n", (int)site->children[i].pid,
                   site->children[i].started);
-    int file = openat(site->folder, beside,
+    int file = openat(site->folder, temporary,
                       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     bool written = file >= 0 && write(file, text.ptr, text.len) == (ssize_t)text.len;
     if (file >= 0)
         close(file);
-    if (!written || renameat(site->folder, beside, site->folder, pids_name))
+    if (!written || renameat(site->folder, temporary, site->folder, pids_name))
         log_warn("cannot write the list of children", "folder", site->path, NULL);
     buf_finish(&text);
 }
@@ -263,7 +263,7 @@ static enum err make_folder(const char *path, mode_t mode, struct failure *why)
 }
 
 /* Rejects a folder in which others can write: they could replace what is executed. */
-static enum err judge_folder(const struct site *site, struct failure *why)
+static enum err check_folder(const struct site *site, struct failure *why)
 {
     struct stat found;
     if (fstat(site->folder, &found))
@@ -305,7 +305,7 @@ static enum err open_folder(struct site *site, const char *path, struct failure 
     site->folder = open(site->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (site->folder < 0)
         return explain(why, ERR_INVALID, "%s: %s", site->path, strerror(errno));
-    refused = judge_folder(site, why);
+    refused = check_folder(site, why);
     return refused ? refused : take_lock(site, why);
 }
 

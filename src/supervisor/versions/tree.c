@@ -43,7 +43,7 @@ static enum err count_entry(struct sealing *sealing, const struct stat *found)
 {
     uint64_t size = S_ISREG(found->st_mode) ? (uint64_t)found->st_size : 0;
     const struct tree_limits *limits = sealing->limits;
-    if (!work_goes_on(sealing->work))
+    if (!work_may_continue(sealing->work))
         return explain(sealing->why, ERR_CANCELED, "canceled");
     if (++sealing->entries > limits->entries_max)
         return explain(

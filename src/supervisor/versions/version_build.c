@@ -379,7 +379,7 @@ static enum err find_program(struct version_build *build, struct failure *why)
         refused = options->find_program(options->owner, slice_of(manifest->runtime),
                                         &build->program, why);
     image_needs_warn(manifest, &warnings);
-    if (manifest_is_untried(manifest))
+    if (manifest_is_untested(manifest))
         buf_print(&warnings, "warning: bundles of trigger.dev %s are untested\n",
                   manifest->cli_version);
     build_output_add(build->task.output, buf_slice(&warnings));

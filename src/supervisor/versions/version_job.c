@@ -178,10 +178,10 @@ static void download_later(struct version_job *job, int64_t ms)
     loop_set_timer(loop, &job->timer, timers_kind(loop_timers(loop), on_time), ms);
 }
 
-static void on_downloaded(struct upward_call *call)
+static void on_downloaded(struct gateway_call *call)
 {
     struct version_job *job = container_of(call, struct version_job, call);
-    bool may_repeat = !job->canceled && upward_is_worth_another(call) &&
+    bool may_repeat = !job->canceled && gateway_call_may_retry(call) &&
                       call->fetch.error != ERR_STORE_FULL;
     int64_t pause_ms = may_repeat ? job->source->pause(job->owner) : -1;
     job->calls = false;
@@ -204,7 +204,7 @@ static void on_downloaded(struct upward_call *call)
 /* Logs the reason, which the message leaves out. */
 static void fail_request(struct version_job *job, const struct failure *why)
 {
-    const char *message = job->source->unasked;
+    const char *message = job->source->not_sent;
     if (message)
         log_warn("cannot send a request of the builder", "reason", why->text, NULL);
     fail_job(job, message ? message : why->text);
@@ -225,14 +225,14 @@ static void download(struct version_job *job)
     buf_print(&path, "/deployments/%s/%s", job->order.deployment,
               is_archive ? "archive" : "index");
     buf_add_char(&path, '\0');
-    job->call = (struct upward_call){
+    job->call = (struct gateway_call){
         .fetch = { .download = { .used = is_archive, .fd = job->file },
                    .answer_max =
                        is_archive ? (uint64_t)job->order.archive_bytes : INDEX_BYTES_MAX },
         .path = path.ptr,
         .done = on_downloaded,
     };
-    job->calls = upward_begin(job->shared->upward, &job->call, &why) == OK;
+    job->calls = gateway_call_begin(job->shared->gateway_client, &job->call, &why) == OK;
     buf_finish(&path);
     if (!job->calls)
         fail_request(job, &why);

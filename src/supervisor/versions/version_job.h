@@ -3,8 +3,8 @@
  *   version_job_begin ─► ARCHIVE ─► INDEX ─► CLEARING ─► MAKING ─► done ─► …_finish
  *                           └─ a version to be built ────▲
  *
- *   ARCHIVE    the archive is downloaded into a file                    upward
- *   INDEX      the index is downloaded                                  upward
+ *   ARCHIVE    the archive is downloaded into a file                    gateway
+ *   INDEX      the index is downloaded                                  gateway
  *   CLEARING   a damaged version in this place is set aside             pool
  *   MAKING     version_build makes the folder                           version_build
  *   DROPPING   the version that was made is set aside again             pool
@@ -16,7 +16,7 @@
 #pragma once
 
 #include "base/work.h"
-#include "supervisor/gateway_client/upward.h"
+#include "supervisor/gateway_client/gateway_client.h"
 #include "supervisor/versions/site.h"
 #include "supervisor/versions/tenants.h"
 #include "supervisor/versions/version_build.h"
@@ -34,7 +34,7 @@ struct version_settings {
 /* Shared by all jobs of a supervise role. Borrowed for as long as a job lives. */
 struct version_shared {
     struct loop *loop;
-    struct upward *upward;
+    struct gateway_client *gateway_client;
     struct processes *processes;
     struct site *site;
     struct tenants *tenants;
@@ -57,7 +57,7 @@ struct version_source {
 
     /* Error messages. */
     const char *unwritable; /* cannot open the file of the archive */
-    const char *unasked;    /* cannot send a request; NULL: use the reason */
+    const char *not_sent;   /* cannot send a request; NULL: use the reason */
     const char *full;       /* the disk is full */
     const char *away;       /* no response from the gateway */
     const char *gone;       /* response 404 */
@@ -92,7 +92,7 @@ struct version_job {
 
     /* Private. */
     struct timer timer;
-    struct upward_call call;
+    struct gateway_call call;
     bool calls;                          /* the call is in flight */
     int file;                            /* the archive during its download; -1: none */
     char *archive, *scratch;             /* paths; NULL: none */

@@ -17,7 +17,7 @@ enum {
     FILE_MAX = 16 << 20,
     AGAIN_MS = 30 * 1000, /* pause after a version could not be fetched */
     PAUSE_MS = 1000,
-    PATIENCE_MS = 45 * 1000, /* below the shortest usual lease */
+    TIMEOUT_MS = 45 * 1000,  /* below the shortest usual lease */
     MAKE_MS = 8 * 60 * 1000, /* default time limit of a build */
     ARCHIVE_BYTES = 1 << 30, /* the gateway has checked the size already */
 };
@@ -25,7 +25,7 @@ enum {
 /* A version that is not on this machine. It stays here for a while after it failed. */
 struct missing_version {
     struct run_message message; /* of the first run that needs it; text is NULL */
-    struct list wishes;         // version_wish::link
+    struct list requests;       // version_request::link
     bool failed;
     int64_t again_ms; /* if failed: when it may be tried again; monotonic */
     struct failure why;
@@ -226,14 +226,14 @@ static enum err find(struct version_store *store, const struct run_message *mess
 
 static void on_later(struct deferred *deferred)
 {
-    struct version_wish *wish = container_of(deferred, struct version_wish, later);
-    wish->done(wish, wish->status);
+    struct version_request *request = container_of(deferred, struct version_request, later);
+    request->done(request, request->status);
 }
 
-static void tell(struct version_store *store, struct version_wish *wish)
+static void tell(struct version_store *store, struct version_request *request)
 {
-    wish->later = (struct deferred){ .fn = on_later };
-    loop_defer(store->loop, &wish->later);
+    request->later = (struct deferred){ .fn = on_later };
+    loop_defer(store->loop, &request->later);
 }
 
 /* ---- missing versions ---- */
@@ -266,7 +266,7 @@ static void begin_fetching(struct version_store *store, struct missing_version *
     copy_text(order->archive_hash, sizeof(order->archive_hash),
               missing->message.version_hash);
     store->fetched = missing;
-    store->until_ms = loop_now_ms(store->loop) + PATIENCE_MS;
+    store->until_ms = loop_now_ms(store->loop) + TIMEOUT_MS;
     log_info("fetching a version", "deployment", order->deployment, "version",
              order->version, NULL);
     version_job_begin(&store->job);
@@ -283,14 +283,14 @@ static void fetch_next(struct version_store *store)
 
 static void tell_all(struct version_store *store, struct missing_version *missing)
 {
-    while (!list_empty(&missing->wishes)) {
-        struct version_wish *wish =
-            container_of(list_take(&missing->wishes), struct version_wish, link);
-        wish->why = missing->why;
-        wish->status = missing->failed
-                           ? ERR_RULE
-                           : find(store, &missing->message, &wish->version, &wish->why);
-        tell(store, wish);
+    while (!list_empty(&missing->requests)) {
+        struct version_request *request =
+            container_of(list_take(&missing->requests), struct version_request, link);
+        request->why = missing->why;
+        request->status = missing->failed ? ERR_RULE
+                                          : find(store, &missing->message,
+                                                 &request->version, &request->why);
+        tell(store, request);
     }
 }
 
@@ -343,18 +343,18 @@ static struct missing_version *note_missing(struct version_store *store,
     struct missing_version *missing = mem_new(struct missing_version);
     missing->message = *message;
     missing->message.text = NULL;
-    list_init(&missing->wishes);
+    list_init(&missing->requests);
     list_append(&store->missing, &missing->link);
     return missing;
 }
 
-/* Returns false if it failed a moment ago; the reason is in the wish. */
+/* Returns false if it failed a moment ago; the reason is in the request. */
 static bool await(struct version_store *store, const struct run_message *message,
-                  struct version_wish *wish)
+                  struct version_request *request)
 {
     struct missing_version *missing = find_missing(store, message->deployment);
     if (missing && missing->failed && missing->again_ms > loop_now_ms(store->loop)) {
-        wish->why = missing->why;
+        request->why = missing->why;
         return false;
     }
     if (missing && missing->failed) {
@@ -364,7 +364,7 @@ static bool await(struct version_store *store, const struct run_message *message
     }
     if (!missing)
         missing = note_missing(store, message);
-    list_append(&missing->wishes, &wish->link);
+    list_append(&missing->requests, &request->link);
     fetch_next(store);
     return true;
 }
@@ -377,15 +377,15 @@ void version_store_use(struct version_store *store, const struct version_shared 
 }
 
 void version_store_provide(struct version_store *store, const struct run_message *message,
-                           struct version_wish *wish)
+                           struct version_request *request)
 {
-    list_init(&wish->link);
-    wish->status = find(store, message, &wish->version, &wish->why);
-    bool is_missing = wish->status == ERR_NOT_FOUND || wish->status == ERR_INVALID;
+    list_init(&request->link);
+    request->status = find(store, message, &request->version, &request->why);
+    bool is_missing = request->status == ERR_NOT_FOUND || request->status == ERR_INVALID;
     if (is_missing && store->job.shared && message->version_hash[0] &&
-        await(store, message, wish))
+        await(store, message, request))
         return;
-    tell(store, wish);
+    tell(store, request);
 }
 
 void version_store_stop(struct version_store *store)
@@ -408,8 +408,8 @@ bool version_store_is_idle(const struct version_store *store)
     return !store->fetched;
 }
 
-void version_store_forget(struct version_wish *wish)
+void version_store_forget(struct version_request *request)
 {
-    list_remove(&wish->link);
-    loop_cancel_deferred(&wish->later);
+    list_remove(&request->link);
+    loop_cancel_deferred(&request->later);
 }

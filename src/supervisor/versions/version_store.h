@@ -28,8 +28,8 @@ struct ready_version {
 };
 
 /* A request for a version; embedded by the caller. */
-struct version_wish {
-    void (*done)(struct version_wish *wish, enum err status);
+struct version_request {
+    void (*done)(struct version_request *request, enum err status);
     const struct ready_version *version; /* set if the status is OK */
     struct failure why;                  /* set otherwise */
     struct deferred later;
@@ -53,7 +53,7 @@ bool version_store_is_idle(const struct version_store *store);
 
 /* Calls done later, once: with the version, or why it cannot be executed here. */
 void version_store_provide(struct version_store *store, const struct run_message *message,
-                           struct version_wish *wish);
+                           struct version_request *request);
 
 /* Cancels the request: done is not called any more. Allowed after done, too. */
-void version_store_forget(struct version_wish *wish);
+void version_store_forget(struct version_request *request);

@@ -31,7 +31,7 @@ struct version_sweep {
     struct timer timer;
     uint32_t kind;
     struct work work;
-    struct upward_call call;
+    struct gateway_call call;
     /* names of the versions of this round, each with a terminating zero */
     struct buf names;
     size_t at;        /* offset of the next name */
@@ -82,13 +82,13 @@ static void on_removed(struct work *work)
 /* ---- asking ---- */
 
 /* The header shows that the 404 is from the gateway and not from a proxy. */
-static bool is_not_kept(const struct upward_call *call)
+static bool is_not_kept(const struct gateway_call *call)
 {
     return call->status == 404 &&
            slice_is(fetch_header(&call->fetch, "x-should-retry"), "false");
 }
 
-static void on_asked(struct upward_call *call)
+static void on_asked(struct gateway_call *call)
 {
     struct version_sweep *sweep = container_of(call, struct version_sweep, call);
     if (is_not_kept(call) && !sweep->stopped && !is_used(sweep)) {
@@ -108,10 +108,11 @@ static void ask(struct version_sweep *sweep)
     buf_print(&path, "/deployments/%s/archive", sweep->name);
     buf_add_char(&path, '\0');
     sweep->state = SWEEP_ASKING;
-    sweep->call = (struct upward_call){ .fetch = { .method = "HEAD" },
-                                        .path = path.ptr,
-                                        .done = on_asked };
-    bool asked = upward_begin(sweep->options.upward, &sweep->call, &why) == OK;
+    sweep->call = (struct gateway_call){ .fetch = { .method = "HEAD" },
+                                         .path = path.ptr,
+                                         .done = on_asked };
+    bool asked =
+        gateway_call_begin(sweep->options.gateway_client, &sweep->call, &why) == OK;
     buf_finish(&path);
     if (!asked)
         rest(sweep);
@@ -142,7 +143,8 @@ static void list_work(struct work *work)
 {
     struct version_sweep *sweep = container_of(work, struct version_sweep, work);
     DIR *all = opendir(site_versions(sweep->options.site));
-    for (const struct dirent *entry; all && work_goes_on(work) && (entry = readdir(all));)
+    for (const struct dirent *entry;
+         all && work_may_continue(work) && (entry = readdir(all));)
         if (is_version(slice_of(entry->d_name))) {
             buf_add_text(&sweep->names, entry->d_name);
             buf_add_char(&sweep->names, '\0');

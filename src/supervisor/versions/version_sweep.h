@@ -10,14 +10,14 @@
 #pragma once
 
 #include "base/loop.h"
-#include "supervisor/gateway_client/upward.h"
+#include "supervisor/gateway_client/gateway_client.h"
 #include "supervisor/versions/site.h"
 
 struct version_sweep;
 
 struct version_sweep_options {
     struct loop *loop;
-    struct upward *upward;
+    struct gateway_client *gateway_client;
     const struct site *site;
     /* returns true if a process here executes it */
     bool (*is_used)(void *owner, struct slice deployment);

@@ -14,7 +14,7 @@
 #include "tests/support/world/certificates.h"
 #include "tests/support/world/unit.h"
 
-enum { PATIENCE_MS = 30000, WATCHDOG_S = 120, ROOM = 64 * 1024 };
+enum { TIMEOUT_MS = 30000, WATCHDOG_S = 120, ROOM = 64 * 1024 };
 
 void client_world_open(struct client_world *world)
 {
@@ -93,7 +93,7 @@ void client_world_turn(struct client_world *world)
 
 void client_world_until(struct client_world *world, client_condition *holds, void *owner)
 {
-    uint64_t end = uv_hrtime() + (uint64_t)PATIENCE_MS * 1000000;
+    uint64_t end = uv_hrtime() + (uint64_t)TIMEOUT_MS * 1000000;
     while (!holds(owner)) {
         if (uv_hrtime() > end)
             fail_msg("waited in vain");

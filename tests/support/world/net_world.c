@@ -22,7 +22,7 @@
 #include "net/tls.h"
 #include "tests/support/world/certificates.h"
 
-enum { PATIENCE_MS = 30000, WATCHDOG_S = 120, DAY_S = 24 * 3600 };
+enum { TIMEOUT_MS = 30000, WATCHDOG_S = 120, DAY_S = 24 * 3600 };
 
 static bool is_kind(const char *name)
 {
@@ -136,7 +136,7 @@ void net_world_turn(struct net_world *world)
 
 bool net_world_waits(struct net_world *world, world_condition *holds, void *owner)
 {
-    uint64_t end = uv_hrtime() + (uint64_t)PATIENCE_MS * 1000000;
+    uint64_t end = uv_hrtime() + (uint64_t)TIMEOUT_MS * 1000000;
     while (!holds(owner)) {
         if (uv_hrtime() > end)
             return false;
@@ -179,7 +179,7 @@ struct shaking {
 static bool has_shaken(void *owner)
 {
     struct shaking *shaking = owner;
-    shaking->result = tls_shake_hands(shaking->peer->tls);
+    shaking->result = tls_handshake(shaking->peer->tls);
     return shaking->result != TLS_WANTS_READ && shaking->result != TLS_WANTS_WRITE;
 }
 

@@ -329,11 +329,11 @@ static void new_preview_key_opens_its_branches(void **state)
 /* ---- keys with a label ---- */
 
 static void make_key(struct world *world, const char *label, const char *key,
-                     int64_t lives_ms)
+                     int64_t ttl_ms)
 {
     struct draft draft = begin(world, now_ms);
     draft_key(&draft, environment(world, ENVIRONMENT_PROD), slice_of(label), key,
-              lives_ms ? now_ms + lives_ms : 0);
+              ttl_ms ? now_ms + ttl_ms : 0);
     commit(world, &draft);
 }
 
@@ -481,7 +481,7 @@ static void a_second_organization_has_its_own_projects_and_users(void **state)
                   project);
     for (int i = 0; i < ENVIRONMENT_TYPES; i++) {
         char key[SECRET_KEY_MAX];
-        bootstrap_draw_key((enum environment_type)i, key);
+        bootstrap_generate_key((enum environment_type)i, key);
         draft_environment(&draft, accounts_free_number(world->accounts) + (uint32_t)i,
                           project, (enum environment_type)i, key);
     }

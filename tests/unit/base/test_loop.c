@@ -127,7 +127,7 @@ static bool on_flush_for_the_late(struct flusher *flusher)
 static void late_flusher_is_called_after_the_others_in_the_same_turn(void **state)
 {
     (void)state;
-    world.other.late = true;
+    world.other.runs_last = true;
     world.flusher.fn = on_flush_for_the_late;
     loop_wake(world.loop, &world.other);
     loop_wake(world.loop, &world.flusher);
@@ -317,12 +317,12 @@ static void without_time_left_timers_still_run(void **state)
         assert_int_equal(others[i].place, 0);
 }
 
-static unsigned units_of_a_stint(unsigned at_once)
+static unsigned units_of_a_timeslice(unsigned at_once)
 {
-    struct stint stint = loop_stint(world.loop);
+    struct timeslice timeslice = loop_timeslice(world.loop);
     unsigned units = 0;
     loop_turn(world.loop, 0);
-    while (stint_goes_on_by(&stint, at_once))
+    while (timeslice_left_every(&timeslice, at_once))
         units++;
     return units;
 }
@@ -331,10 +331,10 @@ static void time_slice_does_one_unit_and_more_while_there_is_time(void **state)
 {
     (void)state;
     loop_set_budget(world.loop, 0);
-    assert_int_equal(units_of_a_stint(1), 1);
-    assert_int_equal(units_of_a_stint(16), 16);
+    assert_int_equal(units_of_a_timeslice(1), 1);
+    assert_int_equal(units_of_a_timeslice(16), 16);
     loop_set_budget(world.loop, 2);
-    assert_int_equal(units_of_a_stint(1), 3);
+    assert_int_equal(units_of_a_timeslice(1), 3);
 }
 
 static bool on_remove_other(struct flusher *flusher)

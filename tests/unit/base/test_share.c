@@ -14,31 +14,31 @@ static struct bytes *make(char letter)
 static void shared_bytes_count_once_until_the_last_holder_gives_them_back(void **state)
 {
     (void)state;
-    struct room room = { .limit = SIZE_MAX };
+    struct quota quota = { .limit = SIZE_MAX };
     struct bytes *bytes = make('a');
     for (int i = 0; i < 3; i++) {
-        share_take(&room, bytes);
-        assert_int_equal(room.used, LENGTH);
+        share_take(&quota, bytes);
+        assert_int_equal(quota.used, LENGTH);
     }
     for (int i = 0; i < 2; i++) {
-        share_give(&room, bytes);
-        assert_int_equal(room.used, LENGTH);
+        share_give(&quota, bytes);
+        assert_int_equal(quota.used, LENGTH);
     }
-    share_give(&room, bytes);
-    assert_int_equal(room.used, 0);
+    share_give(&quota, bytes);
+    assert_int_equal(quota.used, 0);
     bytes_unref(bytes);
 }
 
 static void returned_bytes_may_be_taken_again(void **state)
 {
     (void)state;
-    struct room room = { .limit = SIZE_MAX };
+    struct quota quota = { .limit = SIZE_MAX };
     struct bytes *bytes = make('a');
     for (int i = 0; i < 2; i++) {
-        share_take(&room, bytes);
-        assert_int_equal(room.used, LENGTH);
-        share_give(&room, bytes);
-        assert_int_equal(room.used, 0);
+        share_take(&quota, bytes);
+        assert_int_equal(quota.used, LENGTH);
+        share_give(&quota, bytes);
+        assert_int_equal(quota.used, 0);
     }
     bytes_unref(bytes);
 }
@@ -47,25 +47,25 @@ static void returned_bytes_may_be_taken_again(void **state)
 static void equal_bytes_at_two_addresses_count_twice(void **state)
 {
     (void)state;
-    struct room room = { .limit = SIZE_MAX };
+    struct quota quota = { .limit = SIZE_MAX };
     struct bytes *one = make('a'), *other = make('a');
-    share_take(&room, one);
-    share_take(&room, other);
-    assert_int_equal(room.used, 2 * LENGTH);
-    share_give(&room, one);
-    assert_int_equal(room.used, LENGTH);
-    share_give(&room, other);
-    assert_int_equal(room.used, 0);
+    share_take(&quota, one);
+    share_take(&quota, other);
+    assert_int_equal(quota.used, 2 * LENGTH);
+    share_give(&quota, one);
+    assert_int_equal(quota.used, LENGTH);
+    share_give(&quota, other);
+    assert_int_equal(quota.used, 0);
     bytes_unref(one);
     bytes_unref(other);
 }
 
-static void room_counts_for_itself_and_its_outer_rooms(void **state)
+static void quota_counts_for_itself_and_its_outer_quotas(void **state)
 {
     (void)state;
-    struct room outer = { .limit = SIZE_MAX };
-    struct room one = { .limit = SIZE_MAX, .outer = &outer };
-    struct room other = { .limit = SIZE_MAX, .outer = &outer };
+    struct quota outer = { .limit = SIZE_MAX };
+    struct quota one = { .limit = SIZE_MAX, .outer = &outer };
+    struct quota other = { .limit = SIZE_MAX, .outer = &outer };
     struct bytes *bytes = make('a');
     share_take(&one, bytes);
     share_take(&one, bytes);
@@ -85,71 +85,71 @@ static void room_counts_for_itself_and_its_outer_rooms(void **state)
 static void taking_bytes_adds_a_reference(void **state)
 {
     (void)state;
-    struct room room = { .limit = SIZE_MAX };
+    struct quota quota = { .limit = SIZE_MAX };
     struct bytes *bytes = make('a');
-    share_take(&room, bytes);
-    share_take(&room, bytes);
+    share_take(&quota, bytes);
+    share_take(&quota, bytes);
     assert_int_equal(bytes->refs, 3);
     bytes_unref(bytes);
-    share_give(&room, bytes);
+    share_give(&quota, bytes);
     assert_int_equal(bytes->refs, 1);
     assert_memory_equal(bytes->data, "aaaa", 4);
-    share_give(&room, bytes);
+    share_give(&quota, bytes);
 }
 
-/* A room only counts: callers check the limit before they take. */
+/* A quota only counts: callers check the limit before they take. */
 static void full_room_still_counts(void **state)
 {
     (void)state;
-    struct room room = { .limit = 1 };
+    struct quota quota = { .limit = 1 };
     struct bytes *bytes = make('a');
-    share_take(&room, bytes);
-    assert_int_equal(room.used, LENGTH);
-    assert_false(room_has(&room, 0));
-    share_give(&room, bytes);
+    share_take(&quota, bytes);
+    assert_int_equal(quota.used, LENGTH);
+    assert_false(quota_has(&quota, 0));
+    share_give(&quota, bytes);
     bytes_unref(bytes);
 }
 
 static void taking_with_null_room_or_bytes_does_nothing(void **state)
 {
     (void)state;
-    struct room room = { .limit = SIZE_MAX };
+    struct quota quota = { .limit = SIZE_MAX };
     struct bytes *bytes = make('a');
     share_take(NULL, bytes);
-    share_take(&room, NULL);
+    share_take(&quota, NULL);
     share_take(NULL, NULL);
     assert_int_equal(bytes->refs, 1);
-    assert_int_equal(room.used, 0);
+    assert_int_equal(quota.used, 0);
     share_give(NULL, bytes);
-    share_give(&room, NULL);
+    share_give(&quota, NULL);
     share_give(NULL, NULL);
     assert_int_equal(bytes->refs, 1);
     bytes_unref(bytes);
 }
 
-/* Bytes held by one room are not found under another, however many there are. */
+/* Bytes held by one quota are not found under another, however many there are. */
 static void a_thousand_shared_bytes_are_counted_per_room(void **state)
 {
     (void)state;
-    struct room rooms[2] = { { .limit = SIZE_MAX }, { .limit = SIZE_MAX } };
+    struct quota quotas[2] = { { .limit = SIZE_MAX }, { .limit = SIZE_MAX } };
     struct bytes *all[1000];
     for (int i = 0; i < 1000; i++) {
         all[i] = make('a');
-        share_take(&rooms[i % 2], all[i]);
+        share_take(&quotas[i % 2], all[i]);
         if (i % 3 == 0)
-            share_take(&rooms[i % 2], all[i]);
+            share_take(&quotas[i % 2], all[i]);
     }
     for (int i = 0; i < 2; i++)
-        assert_int_equal(rooms[i].used, 500 * LENGTH);
+        assert_int_equal(quotas[i].used, 500 * LENGTH);
     for (int i = 0; i < 1000; i++)
-        share_give(&rooms[i % 2], all[i]);
-    assert_int_equal(rooms[0].used + rooms[1].used, 334 * LENGTH);
+        share_give(&quotas[i % 2], all[i]);
+    assert_int_equal(quotas[0].used + quotas[1].used, 334 * LENGTH);
     for (int i = 0; i < 1000; i++) {
         if (i % 3 == 0)
-            share_give(&rooms[i % 2], all[i]);
+            share_give(&quotas[i % 2], all[i]);
         bytes_unref(all[i]);
     }
-    assert_int_equal(rooms[0].used + rooms[1].used, 0);
+    assert_int_equal(quotas[0].used + quotas[1].used, 0);
 }
 
 int main(void)
@@ -158,7 +158,7 @@ int main(void)
         cmocka_unit_test(shared_bytes_count_once_until_the_last_holder_gives_them_back),
         cmocka_unit_test(returned_bytes_may_be_taken_again),
         cmocka_unit_test(equal_bytes_at_two_addresses_count_twice),
-        cmocka_unit_test(room_counts_for_itself_and_its_outer_rooms),
+        cmocka_unit_test(quota_counts_for_itself_and_its_outer_quotas),
         cmocka_unit_test(taking_bytes_adds_a_reference),
         cmocka_unit_test(full_room_still_counts),
         cmocka_unit_test(taking_with_null_room_or_bytes_does_nothing),

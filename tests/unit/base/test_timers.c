@@ -12,7 +12,7 @@ struct world {
         struct timer timer;
         int calls;
     } probes[COUNT];
-    uint32_t probe_kind, again_kind, clear_kind;
+    uint32_t probe_kind, retry_kind, clear_kind;
     int64_t last_at;
     int calls;
 };
@@ -32,7 +32,7 @@ static void on_probe(struct timer *timer)
 static void on_again(struct timer *timer)
 {
     world.calls++;
-    timers_set(&world.timers, timer, world.again_kind, timer->at_ms + 10);
+    timers_set(&world.timers, timer, world.retry_kind, timer->at_ms + 10);
 }
 
 static void on_clear(struct timer *timer)
@@ -48,7 +48,7 @@ static int set_up(void **state)
     world = (struct world){ 0 };
     timers_init(&world.timers);
     world.probe_kind = timers_kind(&world.timers, on_probe);
-    world.again_kind = timers_kind(&world.timers, on_again);
+    world.retry_kind = timers_kind(&world.timers, on_again);
     world.clear_kind = timers_kind(&world.timers, on_clear);
     return 0;
 }
@@ -116,7 +116,7 @@ static void a_cleared_timer_is_not_called(void **state)
 static void timer_call_may_set_its_own_timer_again(void **state)
 {
     (void)state;
-    timers_set(&world.timers, &world.probes[0].timer, world.again_kind, 10);
+    timers_set(&world.timers, &world.probes[0].timer, world.retry_kind, 10);
     assert_false(timers_run(&world.timers, 35, 10));
     assert_int_equal(world.calls, 3); /* at 10, 20 and 30 */
     assert_int_equal(timers_next(&world.timers), 40);

@@ -16,7 +16,7 @@ static void run(struct work *work)
 {
     struct job *job = container_of(work, struct job, work);
     job->runs++;
-    while (work_goes_on(work))
+    while (work_may_continue(work))
         uv_sleep(1);
 }
 
@@ -71,7 +71,7 @@ static void a_job_ends_at_the_limit_of_its_kind(void **state)
 static void work_without_a_job_is_never_stopped(void **state)
 {
     (void)state;
-    assert_true(work_goes_on(NULL));
+    assert_true(work_may_continue(NULL));
 }
 
 int main(void)

@@ -268,41 +268,41 @@ static void parts_of_a_rope_are_read_as_they_are_sent(void **state)
     }
 }
 
-/* A value counts until its last outbox has sent it, changes its room or ends. */
+/* A value counts until its last outbox has sent it, changes its quota or ends. */
 static void shared_value_counts_once(void **state)
 {
     enum { VALUE = 300000 };
-    struct room outer = { .limit = 1 << 30 }, room = outer, other = outer;
+    struct quota outer = { .limit = 1 << 30 }, quota = outer, other = outer;
     struct pipe pipes[3];
     struct bytes *value = filled(VALUE, 'v'), *frame = frame_around(value, false);
     size_t own = rope_own_len(frame);
     (void)state;
-    room.outer = other.outer = &outer;
+    quota.outer = other.outer = &outer;
     for (size_t i = 0; i < 3; i++) {
         open_pipe(&pipes[i]);
-        outbox_count_in(&pipes[i].outbox, &room);
+        outbox_count_in(&pipes[i].outbox, &quota);
         for (size_t n = 0; n < 2; n++)
             assert_int_equal(outbox_send_frames(&pipes[i].outbox, pipes[i].in, &frame, 1),
                              OUTBOX_UNSENT);
         assert_int_equal(outbox_own(&pipes[i].outbox), 2 * own);
         assert_true(outbox_unsent(&pipes[i].outbox) > VALUE);
-        assert_int_equal(room.used, VALUE);
+        assert_int_equal(quota.used, VALUE);
     }
     assert_int_equal(outer.used, VALUE);
 
     outbox_count_in(&pipes[1].outbox, &other);
-    assert_int_equal(room.used, VALUE);
+    assert_int_equal(quota.used, VALUE);
     assert_int_equal(other.used, VALUE);
     assert_int_equal(outer.used, 2 * VALUE);
     close_pipe(&pipes[1]);
     assert_int_equal(other.used, 0);
     drain(&pipes[0], 100000);
     assert_int_equal(outbox_own(&pipes[0].outbox), 0);
-    assert_int_equal(room.used, VALUE);
+    assert_int_equal(quota.used, VALUE);
     bytes_unref(frame);
     bytes_unref(value); /* the last reference is the outbox's */
     drain(&pipes[2], 100000);
-    assert_int_equal(room.used, 0);
+    assert_int_equal(quota.used, 0);
     assert_int_equal(outer.used, 0);
     close_pipe(&pipes[0]);
     close_pipe(&pipes[2]);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "store/sqlite/snapshot/gentle_sync.h"
+#include "store/sqlite/snapshot/throttled_sync.h"
 #include "store/sqlite/sqlite_db.h"
 #include "store/sqlite/sqlite_rows.h"
 
@@ -136,12 +136,12 @@ static enum err make_target(const char *path, int *fd, sqlite3 **to, struct fail
 /* Copies the pages. Returns SQLITE_DONE when all are copied. */
 static int copy_pages(sqlite3_backup *backup, int fd, const volatile sig_atomic_t *stopped)
 {
-    struct gentle_sync sync = { 0 };
+    struct throttled_sync sync = { 0 };
     int code = SQLITE_OK;
     while (code == SQLITE_OK && !*stopped) {
         code = sqlite3_backup_step(backup, COPY_PAGES);
         if (code == SQLITE_OK &&
-            !gentle_sync_wrote(&sync, fd, COPY_PAGES * SQLITE_PAGE_BYTES))
+            !throttled_sync_wrote(&sync, fd, COPY_PAGES * SQLITE_PAGE_BYTES))
             code = SQLITE_IOERR_FSYNC;
     }
     return code;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "api/batches/open_batches.h"
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "base/mem.h"
 #include "core/live/environment.h"
 
@@ -14,7 +14,7 @@ enum { KB = 1000, LIMIT = 1000 * KB, MINUTE = 60 * 1000 };
 static struct {
     struct loop *loop;
     struct open_batches *open;
-    struct rooms rooms;
+    struct quotas quotas;
     struct environment envs[3]; /* only their numbers are used */
     struct project projects[3]; /* one per environment */
     struct account accounts[3];
@@ -25,14 +25,14 @@ static int open_scene(void **state)
     (void)state;
     scene.loop = loop_create(NULL);
     const struct api_options options = { .batch_memory = LIMIT + KB /* and for a batch */ };
-    rooms_init(&scene.rooms);
-    scene.open = open_batches_create(scene.loop, &scene.rooms);
+    quotas_init(&scene.quotas);
+    scene.open = open_batches_create(scene.loop, &scene.quotas);
     for (uint32_t i = 0; i < 3; i++) {
         scene.envs[i] = (struct environment){ .number = i };
         scene.projects[i] = (struct project){ 0 };
         scene.accounts[i] =
             (struct account){ .project = &scene.projects[i], .type = ENVIRONMENT_PROD };
-        rooms_put_inside(&scene.rooms, &scene.envs[i], &scene.accounts[i], &options);
+        quotas_put_inside(&scene.quotas, &scene.envs[i], &scene.accounts[i], &options);
     }
     return 0;
 }
@@ -41,7 +41,7 @@ static int close_scene(void **state)
 {
     (void)state;
     open_batches_destroy(scene.open);
-    rooms_finish(&scene.rooms);
+    quotas_finish(&scene.quotas);
     loop_destroy(scene.loop);
     return 0;
 }
@@ -96,7 +96,7 @@ static void branches_leave_half_of_their_project_to_other_environments(void **st
     for (int i = 0; i < 3; i++) {
         scene.accounts[i].project = &scene.projects[0];
         scene.accounts[i].type = i ? ENVIRONMENT_PREVIEW : ENVIRONMENT_PROD;
-        rooms_put_inside(&scene.rooms, &scene.envs[i], &scene.accounts[i], &options);
+        quotas_put_inside(&scene.quotas, &scene.envs[i], &scene.accounts[i], &options);
     }
     get(1, "batch_a", 900)->sealing = true;
     assert_false(open_batches_take(scene.open, &scene.envs[2], 200 * KB));
@@ -137,11 +137,11 @@ static void batches_of_an_environment_are_dropped_over_several_turns(void **stat
     }
     for (bool all = false; !all; turns++) {
         loop_turn(scene.loop, 0);
-        struct stint stint = loop_stint(scene.loop);
-        all = open_batches_forget(scene.open, &scene.envs[1], &stint);
+        struct timeslice timeslice = loop_timeslice(scene.loop);
+        all = open_batches_forget(scene.open, &scene.envs[1], &timeslice);
     }
     assert_int_equal(turns, 5);
-    assert_int_equal(rooms_of(&scene.rooms, &scene.envs[1])->batches.used, 0);
+    assert_int_equal(quotas_of(&scene.quotas, &scene.envs[1])->batches.used, 0);
     assert_true(is_open(2, "batch_other"));
 }
 

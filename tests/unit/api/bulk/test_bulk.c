@@ -293,8 +293,8 @@ static void stop_notifies_waiting_calls_over_several_turns(void **state)
     loop_set_budget(world->loop, 0);
     for (bool all = false; !all;) {
         unsigned before = told;
-        struct stint stint = loop_stint(world->loop);
-        all = bulks_stop(bulks, &stint);
+        struct timeslice timeslice = loop_timeslice(world->loop);
+        all = bulks_stop(bulks, &timeslice);
         assert_in_range(told - before, 1, 20);
     }
     assert_int_equal(told, 100);
@@ -311,7 +311,7 @@ static void preview_branches_share_the_pending_actions_of_their_project(void **s
     struct world *world = world_create(NULL);
     struct bulks *bulks = bulks_create(world->engine);
     struct environment *branches[BRANCHES];
-    struct room stored = { 0 }, project = { 0 }, together = { .outer = &project };
+    struct quota stored = { 0 }, project = { 0 }, together = { .outer = &project };
     struct failure why;
     int taken = 0;
     for (uint32_t i = 0; i < BRANCHES; i++) {

@@ -9,9 +9,9 @@ static struct secret_filter filter_of(const char *object)
 {
     struct secret_filter filter = { 0 };
     struct loop *loop = loop_create(NULL);
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     secret_filter_add_all(&filter, slice_of(object));
-    assert_true(secret_filter_prepare(&filter, &stint));
+    assert_true(secret_filter_prepare(&filter, &timeslice));
     loop_destroy(loop);
     return filter;
 }

@@ -16,11 +16,11 @@ static unsigned prepare(struct secret_filter *filter, unsigned asks_a_turn, unsi
     unsigned units = 0;
     bool is_done = false;
     for (*turns = 0; !is_done; ++*turns) {
-        struct stint stint = loop_stint(loop);
+        struct timeslice timeslice = loop_timeslice(loop);
         loop_set_budget(loop, asks_a_turn);
         loop_turn(loop, 1);
-        is_done = secret_filter_prepare(filter, &stint);
-        units += stint.units;
+        is_done = secret_filter_prepare(filter, &timeslice);
+        units += timeslice.units;
     }
     loop_destroy(loop);
     return units;
@@ -183,14 +183,14 @@ static void half_prepared_filter_is_freed(void **state)
     (void)state;
     struct secret_filter filter = { 0 };
     struct loop *loop = loop_create(NULL);
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     for (int i = 0; i < SECRETS; i++) {
         char secret[64];
         snprintf(secret, sizeof(secret), "%d-a-secret-that-begins-with-its-number", i);
         secret_filter_add(&filter, slice_of(secret));
     }
     loop_set_budget(loop, 1);
-    assert_false(secret_filter_prepare(&filter, &stint));
+    assert_false(secret_filter_prepare(&filter, &timeslice));
     secret_filter_finish(&filter);
     loop_destroy(loop);
 }

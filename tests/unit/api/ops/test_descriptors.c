@@ -11,10 +11,10 @@ enum { MORE = 700, ASKS = 3 };
 static int64_t count(void)
 {
     struct loop *loop = loop_create(NULL);
-    struct stint stint = loop_stint(loop);
+    struct timeslice timeslice = loop_timeslice(loop);
     struct descriptors descriptors;
     descriptors_begin(&descriptors);
-    while (!descriptors_count_some(&descriptors, &stint))
+    while (!descriptors_count_some(&descriptors, &timeslice))
         loop_turn(loop, 1);
     loop_destroy(loop);
     return descriptors.count;
@@ -28,8 +28,8 @@ static int64_t count_entries(int *turns)
     loop_set_budget(loop, ASKS);
     assert_true(descriptors.folder >= 0);
     for (*turns = 1;; ++*turns) {
-        struct stint stint = loop_stint(loop);
-        if (descriptors_count_some(&descriptors, &stint))
+        struct timeslice timeslice = loop_timeslice(loop);
+        if (descriptors_count_some(&descriptors, &timeslice))
             break;
         loop_turn(loop, 1);
     }

@@ -1,4 +1,5 @@
-/* held_call: an end that comes before the call is held, whose token ends before its wait. */
+/* held_call: an end that comes before the call is held, whose token ends before its
+ * wait. */
 #include "tests/support/world/api_scene.h"
 
 #include "accounts/auth/auth.h"
@@ -47,7 +48,7 @@ static void end_that_came_before_the_call_was_held_is_answered(void **state)
     keep("id", run, sizeof(run));
     begin(run);
     post("{}", "/api/v2/runs/%s/cancel", run);
-    assert_true(held.is_told);
+    assert_true(held.has_ended);
     assert_int_equal(held_call_hold(&held, on_over), OK);
     api_world_settle(&scene);
     assert_int_equal(ends, 1);

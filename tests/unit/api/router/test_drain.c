@@ -9,7 +9,7 @@
 #include "tests/support/world/api_world.h"
 #include "tests/support/world/unit.h"
 
-enum { HELD = 200, A_TURN = 64, BURNT_NS = 100000, POLLS = 60, ECHOES_A_TURN = 20 };
+enum { HELD = 200, A_TURN = 64, BURNT_NS = 100000, POLLS = 60, KEPT_VIEWS_A_TURN = 20 };
 
 static unsigned answered;
 
@@ -73,10 +73,10 @@ static void stop_during_a_drain_answers_all_calls(void **state)
     free(calls);
 }
 
-static size_t count_echoes(const struct api_world *world)
+static size_t count_kept_views(const struct api_world *world)
 {
     size_t count = 0;
-    list_each (link, &api_long_polls(world->api)->echoes)
+    list_each (link, &api_long_polls(world->api)->kept_views)
         count++;
     return count;
 }
@@ -93,18 +93,18 @@ static void state_of_long_polls_is_freed_over_several_turns(void **state)
                       (struct slice){ 0 }, 0);
         assert_int_equal(world.status, 200);
     }
-    assert_int_equal(count_echoes(&world), POLLS);
+    assert_int_equal(count_kept_views(&world), POLLS);
     struct loop *loop = engine_loop(world.engine);
     for (bool all = false; !all;) {
-        struct stint stint = loop_stint(loop);
-        size_t before = count_echoes(&world);
+        struct timeslice timeslice = loop_timeslice(loop);
+        size_t before = count_kept_views(&world);
         while (loop_time_left(loop))
             ; /* use up the turn */
-        all = long_polls_stop(api_long_polls(world.api), &stint);
-        assert_in_range(before - count_echoes(&world), 1, ECHOES_A_TURN);
+        all = long_polls_stop(api_long_polls(world.api), &timeslice);
+        assert_in_range(before - count_kept_views(&world), 1, KEPT_VIEWS_A_TURN);
         uv_run(loop_uv(loop), UV_RUN_NOWAIT);
     }
-    assert_int_equal(count_echoes(&world), 0);
+    assert_int_equal(count_kept_views(&world), 0);
     api_world_close(&world);
 }
 

@@ -1,7 +1,7 @@
 /* Routes for unauthenticated clients: signatures are verified, and long bodies not kept. */
 #include "tests/support/world/unit.h"
 
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "api/router/dispatch.h"
 
 typedef bool rule_fn(const struct route *route);
@@ -32,20 +32,21 @@ static void every_signed_route_verifies_its_signature(void **state)
     assert_every_route(is_verified_if_signed, "is signed, and nobody verifies it");
 }
 
-static bool keeps_little_of_strangers(const struct route *route)
+static bool keeps_little_of_unauthenticated_peers(const struct route *route)
 {
-    return route->auth || route->body_limit <= STRANGER_BODY_MAX || !rooms_keep_body(route);
+    return route->auth || route->body_limit <= UNAUTHENTICATED_BODY_MAX ||
+           !quotas_keep_body(route);
 }
 
 static void unauthenticated_bodies_are_short_or_discarded(void **state)
 {
     (void)state;
-    assert_every_route(keeps_little_of_strangers, "keeps what anybody sends");
+    assert_every_route(keeps_little_of_unauthenticated_peers, "keeps what anybody sends");
 }
 
 static bool is_used_up_if_not_counted(const struct route *route)
 {
-    return !route->body_limit || rooms_keep_body(route) || route->on_body;
+    return !route->body_limit || quotas_keep_body(route) || route->on_body;
 }
 
 static void uncounted_bodies_are_read_in_pieces(void **state)

@@ -3,7 +3,7 @@
  * environment is removed, its streams leave memory over several turns. */
 #include "tests/support/world/unit.h"
 
-#include "api/request/rooms.h"
+#include "api/request/quotas.h"
 #include "api/streams/stream_sets.h"
 #include "base/loop.h"
 
@@ -20,7 +20,7 @@ enum {
 static struct {
     struct loop *loop;
     struct streams *streams;
-    struct rooms rooms;
+    struct quotas quotas;
     struct project project; /* the project of the environments below 4 */
     struct project others[PROJECTS];
     struct account accounts[ENVIRONMENTS];
@@ -33,15 +33,15 @@ static void add(int env, struct project *project, enum environment_type type)
     const struct api_options options = { .stream_memory = BUDGET };
     scene.envs[env] = (struct environment){ .number = (uint32_t)env };
     scene.accounts[env] = (struct account){ .project = project, .type = type };
-    rooms_put_inside(&scene.rooms, &scene.envs[env], &scene.accounts[env], &options);
+    quotas_put_inside(&scene.quotas, &scene.envs[env], &scene.accounts[env], &options);
 }
 
 static int open_scene(void **state)
 {
     (void)state;
     scene.loop = loop_create(NULL);
-    rooms_init(&scene.rooms);
-    scene.streams = streams_create(scene.loop, &scene.rooms, BUDGET, BUDGET);
+    quotas_init(&scene.quotas);
+    scene.streams = streams_create(scene.loop, &scene.quotas, BUDGET, BUDGET);
     scene.project = (struct project){ 0 };
     memset(scene.text, '1', sizeof(scene.text));
     memset(scene.others, 0, sizeof(scene.others));
@@ -54,7 +54,7 @@ static int close_scene(void **state)
 {
     (void)state;
     streams_destroy(scene.streams);
-    rooms_finish(&scene.rooms);
+    quotas_finish(&scene.quotas);
     loop_destroy(scene.loop);
     return 0;
 }
@@ -111,8 +111,8 @@ static void project_keeps_its_streams_however_many_branches_others_have(void **s
             write_chunks(branch, "long", 1, LONG_CHUNK);
             assert_int_equal(bytes_of(victim), before);
         }
-    assert_true(scene.rooms.streams.used <= scene.rooms.streams.limit);
-    assert_true(scene.rooms.streams.used > scene.rooms.streams.limit - LONG_CHUNK * 2);
+    assert_true(scene.quotas.streams.used <= scene.quotas.streams.limit);
+    assert_true(scene.quotas.streams.used > scene.quotas.streams.limit - LONG_CHUNK * 2);
 }
 
 static void branches_count_as_one_environment_of_their_project(void **state)
@@ -128,7 +128,7 @@ static void branches_count_as_one_environment_of_their_project(void **state)
         write_chunks(5 + i, "long", 1, LONG_CHUNK);
         assert_int_equal(bytes_of(prod), before);
     }
-    const struct shared_rooms *branches = &scene.others[0].branches;
+    const struct shared_quotas *branches = &scene.others[0].branches;
     assert_int_equal(scene.others[0].shared.streams.used, before + branches->streams.used);
     assert_true(branches->streams.used > BUDGET);
 }
@@ -144,11 +144,11 @@ static void batches_of_an_environment_are_dropped_over_several_turns(void **stat
     loop_set_budget(scene.loop, 3);
     for (bool all = false; !all; turns++) {
         loop_turn(scene.loop, 0);
-        struct stint stint = loop_stint(scene.loop);
-        all = streams_forget(scene.streams, &scene.envs[1], &stint);
+        struct timeslice timeslice = loop_timeslice(scene.loop);
+        all = streams_forget(scene.streams, &scene.envs[1], &timeslice);
     }
     assert_true(turns > 5);
-    assert_int_equal(rooms_of(&scene.rooms, &scene.envs[1])->streams.used, 0);
+    assert_int_equal(quotas_of(&scene.quotas, &scene.envs[1])->streams.used, 0);
     assert_int_equal(scene.project.shared.streams.used, before);
     assert_int_equal(bytes_of(2), before);
 }

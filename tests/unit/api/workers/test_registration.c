@@ -330,7 +330,7 @@ static void oldest_versions_are_evicted_when_there_are_too_many(void **state)
         char id[32];
         for (size_t n = 1; n <= last; n++)
             workers_add(workers, version_with(n, cases[i].tasks));
-        for (; (gone = workers_take_excess(workers, (struct workers_beside){ 0 }));
+        for (; (gone = workers_take_excess(workers, (struct sibling_workers){ 0 }));
              worker_destroy(gone))
             assert_int_equal(gone->created_at, oldest++);
         assert_int_equal(workers->count, cases[i].kept);

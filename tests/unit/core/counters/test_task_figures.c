@@ -94,8 +94,8 @@ static void project_without_memory_keeps_the_newest_slots(void **state)
 {
     (void)state;
     struct task_slot sum;
-    struct room room = { .limit = 2 * sizeof(struct task_slot) };
-    struct task_table table = { .room = &room };
+    struct quota quota = { .limit = 2 * sizeof(struct task_slot) };
+    struct task_table table = { .quota = &quota };
     for (int i = 1; i <= 4; i++)
         pass_run(&table, "first", RUN_COMPLETED, 1, i * (int64_t)TASK_SLOT_MS);
     assert_true(table.is_cut);
@@ -104,9 +104,9 @@ static void project_without_memory_keeps_the_newest_slots(void **state)
     assert_int_equal(sum.at, 3 * (int64_t)TASK_SLOT_MS);
     pass_run(&table, "second", RUN_COMPLETED, 1, 4 * (int64_t)TASK_SLOT_MS);
     assert_false(task_figures_sum(&table.tasks[1], 0, &sum));
-    assert_int_equal(room.used, room.limit);
+    assert_int_equal(quota.used, quota.limit);
     task_table_finish(&table);
-    assert_int_equal(room.used, 0);
+    assert_int_equal(quota.used, 0);
 }
 
 int main(void)

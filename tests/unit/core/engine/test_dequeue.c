@@ -172,7 +172,7 @@ static void project_over_its_storage_quota_starts_no_runs(void **state)
 {
     static const char thrown[] = "{\"type\":\"STRING_ERROR\",\"raw\":\"no\"}";
     struct world *world = *state;
-    struct room project = { .limit = 1 << 20 };
+    struct quota project = { .limit = 1 << 20 };
     struct waiter waiter;
     engine_join_stored(world->engine, WORLD_ENV, &project);
     engine_join_stored(world->engine, WORLD_ENV + 1, &project);

@@ -197,10 +197,10 @@ static void ask_as(struct world *world, struct waiter *waiter, const char *id)
 static void repeated_request_waits_once(void **state)
 {
     struct world *world = *state;
-    static struct waiter dropped, other, again;
+    static struct waiter dropped, other, retry;
     ask_as(world, &dropped, "a");
     ask_as(world, &other, "b");
-    ask_as(world, &again, "a");
+    ask_as(world, &retry, "a");
     world_settle(world);
     assert_true(dropped.done);
     assert_int_equal(dropped.status, ERR_CANCELED);
@@ -209,21 +209,21 @@ static void repeated_request_waits_once(void **state)
     assert_got(&other, first.id);
     struct triggered second = trigger(world, (struct wish){ 0 });
     world_settle(world);
-    assert_got(&again, second.id);
+    assert_got(&retry, second.id);
 }
 
 static void repeated_request_during_the_commit_of_its_lease_gets_the_run(void **state)
 {
     struct world *world = *state;
-    static struct waiter dropped, again;
+    static struct waiter dropped, retry;
     struct triggered got = trigger(world, (struct wish){ 0 });
     ask_as(world, &dropped, "a");
     engine_match_now(&engine_share_of(world->env)->matching);
     assert_true(dropped.dequeue.holding);
-    ask_as(world, &again, "a");
+    ask_as(world, &retry, "a");
     world_settle(world);
     assert_int_equal(dropped.status, ERR_CANCELED);
-    assert_got(&again, got.id);
+    assert_got(&retry, got.id);
 }
 
 static void request_repeated_twice_keeps_its_run(void **state)
@@ -287,7 +287,7 @@ static void branches_of_a_project_share_one_turn(void **state)
 {
     struct world *world = *state;
     struct environment *environments[BRANCHES + 1] = { world->env };
-    struct room project = { 0 };
+    struct quota project = { 0 };
     for (uint32_t i = 1; i <= BRANCHES; i++) {
         environments[i] = engine_add_environment(world->engine, 10 + i, "branch", false);
         engine_join_stored(world->engine, 10 + i, &project);
@@ -309,7 +309,7 @@ static void branches_take_one_turn_among_the_environments_of_their_project(void 
 {
     struct world *world = *state;
     struct environment *environments[BRANCHES + 1] = { world->env };
-    struct room stored = { 0 }, project = { 0 }, together = { .outer = &project };
+    struct quota stored = { 0 }, project = { 0 }, together = { .outer = &project };
     engine_join_stored(world->engine, WORLD_ENV, &stored);
     for (uint32_t i = 1; i <= BRANCHES; i++) {
         environments[i] = engine_add_environment(world->engine, 10 + i, "branch", false);
@@ -327,7 +327,7 @@ static void branches_take_one_turn_among_the_environments_of_their_project(void 
         own += served(world, environments) == world->env;
     assert_int_equal(own, OWN_RUNS);
     for (uint32_t i = 1; i <= BRANCHES; i++)
-        environments[i]->project_unfinished = NULL; /* the rooms end here */
+        environments[i]->project_unfinished = NULL; /* the quotas end here */
 }
 
 int main(void)

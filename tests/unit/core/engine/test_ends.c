@@ -76,7 +76,7 @@ static void removed_listener_is_not_notified(void **state)
     listen_to(world, world->env, run.id, &told);
     ends_unwatch(world->engine, &left->watch);
     ends_unwatch(world->engine, &left->watch);
-    ends_tell(world->engine, world->env, slice_of(run.id));
+    ends_notify(world->engine, world->env, slice_of(run.id));
     ends_unwatch(world->engine, &late->watch); /* after the end, before the notice */
     world_settle(world);
     assert_int_equal(told, 1);
@@ -107,7 +107,7 @@ static void thousands_of_listeners_are_notified_over_several_turns(void **state)
     for (int i = 0; i < MANY; i++)
         listen_to(world, world->env, "batch_1", &told);
     loop_set_budget(world->loop, 40);
-    ends_tell(world->engine, world->env, SLICE("batch_1"));
+    ends_notify(world->engine, world->env, SLICE("batch_1"));
     /* A caller that listens from now on waits for another end. */
     unsigned later = 0;
     struct listener *stays = listen_to(world, world->env, "batch_1", &later);

@@ -277,9 +277,9 @@ static void a_run_lists_each_of_its_streams_once(void **state)
     struct triggered got = trigger(world, (struct wish){ 0 });
     assert_int_equal(list_stream(world, got.id, "a").status, OK);
     assert_int_equal(list_stream(world, got.id, "b\"c").status, OK);
-    struct listing again = list_stream(world, got.id, "b\"c");
-    assert_int_equal(again.status, OK);
-    assert_int_equal(again.seq, 0);
+    struct listing retry = list_stream(world, got.id, "b\"c");
+    assert_int_equal(retry.status, OK);
+    assert_int_equal(retry.seq, 0);
     const struct run *run = run_now(world, got.id);
     assert_string_equal(run_rare(run)->streams->data, "[\"a\",\"b\\\"c\"]");
     assert_int_equal(run->version, 3);

@@ -8,12 +8,12 @@
 
 enum { RUNS = 4, LONG = 700 << 10, SHORT = 4096 };
 
-static struct room project;
+static struct quota project;
 
 static int create_world(void **state)
 {
     struct world *world = world_create(NULL);
-    project = (struct room){ .limit = 1 << 20 };
+    project = (struct quota){ .limit = 1 << 20 };
     engine_join_stored(world->engine, WORLD_ENV, &project);
     register_worker(world, "20260101.1", "hello", 3);
     *state = world;
@@ -171,20 +171,20 @@ static void full_memory_budget_evicts_runs_of_the_largest_environment(void **sta
     struct environment *own = world->env;
     struct environment *large = engine_add_environment(world->engine, 10, "large", false);
     struct environment *small = engine_add_environment(world->engine, 11, "small", false);
-    struct trimmed_room memory = { 0 };
+    struct trimmed_quota memory = { 0 };
     engine_join_finished(large, &memory, NULL);
     engine_join_finished(small, &memory, NULL);
-    assert_int_equal(memory.room.limit, 4 * large->budget);
+    assert_int_equal(memory.quota.limit, 4 * large->budget);
     end_runs(world, small, SMALL);
     end_runs(world, large, LARGE);
-    assert_int_equal(memory.room.used, large->finals.used + small->finals.used);
+    assert_int_equal(memory.quota.used, large->finals.used + small->finals.used);
     assert_int_equal(large->runs.count, LARGE);
-    memory.room.limit = memory.room.used;
+    memory.quota.limit = memory.quota.used;
     end_runs(world, small, 1);
     assert_in_range(large->runs.count, LARGE / 2, LARGE - 1);
     assert_int_equal(small->runs.count, SMALL + 1);
-    assert_true(memory.room.used <= memory.room.limit);
-    assert_int_equal(memory.room.used, large->finals.used + small->finals.used);
+    assert_true(memory.quota.used <= memory.quota.limit);
+    assert_int_equal(memory.quota.used, large->finals.used + small->finals.used);
     leave_memory(large);
     leave_memory(small);
     world->env = own;
@@ -196,8 +196,8 @@ static void preview_branches_evict_their_runs_before_a_smaller_environment(void 
     struct world *world = *state;
     struct environment *own = world->env, *branches[BRANCHES];
     struct environment *prod = engine_add_environment(world->engine, FIRST, "prod", false);
-    struct trimmed_room memory = { 0 };
-    struct room together = { 0 };
+    struct trimmed_quota memory = { 0 };
+    struct quota together = { 0 };
     engine_join_finished(prod, &memory, NULL);
     end_runs(world, prod, OF_PROD);
     for (uint32_t i = 0; i < BRANCHES; i++) {
@@ -205,11 +205,11 @@ static void preview_branches_evict_their_runs_before_a_smaller_environment(void 
         engine_join_finished(branches[i], &memory, &together);
         end_runs(world, branches[i], OF_BRANCH);
     }
-    memory.room.limit = memory.room.used;
+    memory.quota.limit = memory.quota.used;
     end_runs(world, branches[0], 1);
     assert_int_equal(prod->runs.count, OF_PROD);
-    assert_true(memory.room.used <= memory.room.limit);
-    assert_int_equal(memory.room.used, together.used + prod->finals.used);
+    assert_true(memory.quota.used <= memory.quota.limit);
+    assert_int_equal(memory.quota.used, together.used + prod->finals.used);
     for (uint32_t i = 0; i < BRANCHES; i++)
         leave_memory(branches[i]);
     leave_memory(prod);

@@ -151,7 +151,7 @@ static void preview_branches_share_the_queue_size_of_their_project(void **state)
     struct world_options options = { .engine.queue_size = QUEUE_SIZE };
     struct world *world = world_create(&options);
     struct environment *own = world->env;
-    struct room project = { 0 }, together = { .outer = &project };
+    struct quota project = { 0 }, together = { .outer = &project };
     struct triggered first = { 0 };
     size_t taken = 0;
     (void)state;
@@ -200,9 +200,9 @@ static void known_idempotency_key_returns_the_older_run(void **state)
 {
     struct world *world = *state;
     struct triggered first = trigger(world, (struct wish){ .key = "k" });
-    struct triggered again = trigger(world, (struct wish){ .key = "k" });
-    assert_string_equal(again.id, first.id);
-    assert_true(again.cached);
+    struct triggered retry = trigger(world, (struct wish){ .key = "k" });
+    assert_string_equal(retry.id, first.id);
+    assert_true(retry.cached);
     struct triggered other = trigger(world, (struct wish){ .key = "k", .task = "other" });
     assert_string_not_equal(other.id, first.id); /* a key belongs to its task */
     assert_int_equal(fake_store_count(world->fake, WORLD_ENV), 2);

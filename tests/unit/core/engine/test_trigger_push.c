@@ -43,10 +43,10 @@ static void a_push_delays_the_run_of_its_key_further(void **state)
     assert_false(first.joined);
     assert_int_equal(before, loop_wall_ms(world->loop) + 10000);
     world_pass(world, 5000);
-    struct triggered again = trigger(world, leading);
-    assert_string_equal(again.id, first.id);
-    assert_true(again.joined);
-    assert_false(again.cached);
+    struct triggered retry = trigger(world, leading);
+    assert_string_equal(retry.id, first.id);
+    assert_true(retry.joined);
+    assert_false(retry.cached);
     assert_int_equal(until_of(world, first.id), before + 5000);
     assert_int_equal(stored(world), 1);
     assert_int_equal(metrics[M_TRIGGERS], triggers); /* no number was used */
@@ -328,8 +328,8 @@ static void an_idempotency_key_wins_over_the_debounce_key(void **state)
     struct triggered first = trigger(world, both);
     int64_t until = until_of(world, first.id);
     world_pass(world, 1000);
-    struct triggered again = trigger(world, both);
-    assert_true(again.cached);
+    struct triggered retry = trigger(world, both);
+    assert_true(retry.cached);
     assert_int_equal(until_of(world, first.id), until);
     /* A push takes its own key for the run. */
     struct wish other = { .debounce = "k", .key = "j" };

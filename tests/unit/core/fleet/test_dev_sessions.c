@@ -144,12 +144,12 @@ static void run_without_a_worker_does_not_block_others(void **state)
     connect_two(world);
     struct triggered none = make(world, "none");
     assert_status(world, none.id, RUN_PENDING_VERSION);
-    assert_int_equal(versions_judge(world->env, run_now(world, none.id)),
+    assert_int_equal(versions_check(world->env, run_now(world, none.id)),
                      VERSION_LACKS_TASK);
     struct triggered locked =
         trigger(world, (struct wish){ .task = "a", .version = "20250101.1" });
     assert_status(world, locked.id, RUN_PENDING_VERSION);
-    assert_int_equal(versions_judge(world->env, run_now(world, locked.id)), VERSION_NONE);
+    assert_int_equal(versions_check(world->env, run_now(world, locked.id)), VERSION_NONE);
     struct triggered a = make(world, "a");
     assert_string_equal(ask(world, "20260101.1"), a.id);
 }
@@ -272,7 +272,7 @@ static void busy_session_lives_while_its_runs_send_heartbeats(void **state)
     assert_string_equal(ask(world, "20260101.1"), busy.id);
     for (int i = 0; i < 10; i++) {
         world_pass(world, 30000);
-        dev_sessions_hear(world->env, run_now(world, busy.id));
+        dev_sessions_touch(world->env, run_now(world, busy.id));
     }
     assert_true(is_there(world, "20260101.1"));
     world_pass(world, 60000);
@@ -331,7 +331,7 @@ static void busy_session_keeps_its_runs_when_another_ends(void **state)
     struct triggered both = make(world, "both");
     for (int i = 0; i < 5; i++) {
         pass_with_the_first(world, 5);
-        dev_sessions_hear(world->env, run_now(world, busy.id));
+        dev_sessions_touch(world->env, run_now(world, busy.id));
     }
     assert_string_equal(ask(world, "20260101.1"), "");
     assert_string_equal(ask(world, "20260101.2"), both.id);

@@ -21,7 +21,7 @@ static void on_hurry(struct dequeue_seat *seat, int64_t until)
 
 static void sitter_init(struct sitter *sitter, struct environment *env)
 {
-    *sitter = (struct sitter){ .seat = { .env = env, .hurry = on_hurry } };
+    *sitter = (struct sitter){ .seat = { .env = env, .shorten_wait = on_hurry } };
     list_init(&sitter->seat.link);
 }
 

@@ -27,13 +27,13 @@ static void run_without_any_version_waits_at_once(void **state)
     assert_int_equal(run->version, 1);
     assert_int_equal(run->queued_at, loop_wall_ms(world->loop));
     assert_int_equal(run->due_at, loop_wall_ms(world->loop) + 3600000);
-    assert_int_equal(versions_judge(world->env, run), VERSION_NONE);
+    assert_int_equal(versions_check(world->env, run), VERSION_NONE);
     assert_int_equal(world->env->queues.waiting, 0);
     register_worker(world, "20260101.1", "other", 3);
     world_settle(world);
     assert_status(world, got.id, RUN_PENDING_VERSION);
     assert_int_equal(revision(world, got.id), 1);
-    assert_int_equal(versions_judge(world->env, run_now(world, got.id)),
+    assert_int_equal(versions_check(world->env, run_now(world, got.id)),
                      VERSION_LACKS_TASK);
     register_worker(world, "20260101.2", "hello", 3);
     world_settle(world);
@@ -54,7 +54,7 @@ static void task_missing_in_the_current_version_waits(void **state)
     assert_status(world, any.id, RUN_PENDING_VERSION);
     assert_status(world, locked.id, RUN_QUEUED);
     assert_status(world, gone.id, RUN_PENDING_VERSION);
-    assert_int_equal(versions_judge(world->env, run_now(world, gone.id)), VERSION_NONE);
+    assert_int_equal(versions_check(world->env, run_now(world, gone.id)), VERSION_NONE);
     assert_string_equal(dequeue(world), locked.id);
     world_destroy(world);
 }
@@ -146,7 +146,7 @@ static void in_dev_a_run_stays_queued_until_a_worker_requests_it(void **state)
     world_pass(world, 10);
     assert_status(world, got.id, RUN_QUEUED);
     assert_status(world, late.id, RUN_QUEUED);
-    assert_int_equal(versions_judge(world->env, run_now(world, got.id)), VERSION_UNDECIDED);
+    assert_int_equal(versions_check(world->env, run_now(world, got.id)), VERSION_UNDECIDED);
     world_destroy(world);
 }
 

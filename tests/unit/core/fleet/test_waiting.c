@@ -19,7 +19,7 @@ static struct waiting look(struct world *world, const char *id)
     const struct tracked *run = environment_find(world->env, slice_of(id));
     struct waiting waiting;
     assert_non_null(run);
-    waiting_look(run, engine_full_room(run->env), &waiting);
+    waiting_look(run, engine_full_quota(run->env), &waiting);
     return waiting;
 }
 
@@ -353,7 +353,7 @@ static void after_a_start_the_reason_says_that_a_worker_may_reconnect(void **sta
     struct triggered queued = trigger(world, (struct wish){ 0 });
     assert_waits(world, nobodys.id, "version", "has the task other; start one from");
     world_restart(world);
-    const struct lookout *lookout = &world->env->fleet->lookout;
+    const struct waiting_log *waiting_log = &world->env->fleet->waiting_log;
     load_worker(world, "20260101.1", "hello", 3);
     dev_sessions_start(world->env);
     world_pass(world, 8000);
@@ -364,11 +364,11 @@ static void after_a_start_the_reason_says_that_a_worker_may_reconnect(void **sta
     assert_waits(world, queued.id, "no_worker", "All workers are busy");
     world_pass(world, 51000);
     assert_waits(world, nobodys.id, "version", "in 1 s");
-    assert_false(lookout->is_told);
+    assert_false(waiting_log->is_logged);
     dev_sessions_ask(world->env, SLICE("20260101.1"));
     world_pass(world, 2000);
     assert_waits(world, nobodys.id, "version", "has the task other; start one from");
-    assert_true(lookout->is_told);
+    assert_true(waiting_log->is_logged);
     world_pass(world, 60000); /* that worker has left */
     assert_waits(world, nobodys.id, "version", "has this task; start one with");
     world_destroy(world);
@@ -415,38 +415,38 @@ static void restart_keeps_the_reason_for_waiting(void **state)
 static void run_without_a_worker_for_ten_seconds_is_logged(void **state)
 {
     struct world *world = make(true, 10);
-    const struct lookout *lookout = &world->env->fleet->lookout;
+    const struct waiting_log *waiting_log = &world->env->fleet->waiting_log;
     (void)state;
     struct triggered first = trigger(world, (struct wish){ 0 });
     struct triggered second = trigger(world, (struct wish){ .task = "other" });
-    assert_string_equal(lookout->first, first.id);
-    assert_string_equal(lookout->newest, second.id);
+    assert_string_equal(waiting_log->first, first.id);
+    assert_string_equal(waiting_log->newest, second.id);
     world_pass(world, 9990);
-    assert_false(lookout->is_told);
+    assert_false(waiting_log->is_logged);
     world_pass(world, 100);
-    assert_true(lookout->is_told);
+    assert_true(waiting_log->is_logged);
     world_pass(world, 30000);
-    assert_true(lookout->is_told);
-    assert_string_equal(lookout->first, first.id);
+    assert_true(waiting_log->is_logged);
+    assert_string_equal(waiting_log->first, first.id);
 
     register_worker(world, "20260101.1", "hello", 3);
     world_settle(world);
     execute(world, first.id);
     world_pass(world, 10000);
-    assert_string_equal(lookout->first, second.id);
-    assert_true(lookout->is_told);
+    assert_string_equal(waiting_log->first, second.id);
+    assert_true(waiting_log->is_logged);
     assert_int_equal(cancel(world, second.id), OK);
     world_pass(world, 10000);
-    assert_string_equal(lookout->first, "");
-    assert_int_equal(lookout->timer.place, 0);
+    assert_string_equal(waiting_log->first, "");
+    assert_int_equal(waiting_log->timer.place, 0);
     world_destroy(world);
 }
 
 static void project_over_its_quota_is_logged_despite_a_worker(void **state)
 {
     struct world *world = make(true, 1);
-    const struct lookout *lookout = &world->env->fleet->lookout;
-    struct room project = { .limit = 1 << 20 };
+    const struct waiting_log *waiting_log = &world->env->fleet->waiting_log;
+    struct quota project = { .limit = 1 << 20 };
     (void)state;
     engine_join_stored(world->engine, WORLD_ENV, &project);
     register_worker(world, "20260101.1", "hello", 3);
@@ -455,7 +455,7 @@ static void project_over_its_quota_is_logged_despite_a_worker(void **state)
     execute(world, first.id);
     assert_waits(world, second.id, "environment_limit", "");
     world_pass(world, 10000);
-    assert_false(lookout->is_told);
+    assert_false(waiting_log->is_logged);
 
     size_t before = project.limit;
     project.limit = project.used;
@@ -466,7 +466,7 @@ static void project_over_its_quota_is_logged_despite_a_worker(void **state)
     assert_true(waiting.is_in_line);
     assert_waits(world, first.id, "", "");
     world_pass(world, 10000);
-    assert_true(lookout->is_told);
+    assert_true(waiting_log->is_logged);
     project.limit = before;
     assert_waits(world, second.id, "queue_paused", "");
     world_destroy(world);
@@ -475,7 +475,7 @@ static void project_over_its_quota_is_logged_despite_a_worker(void **state)
 static void run_that_a_worker_takes_in_time_is_not_logged(void **state)
 {
     struct world *world = make(true, 1);
-    const struct lookout *lookout = &world->env->fleet->lookout;
+    const struct waiting_log *waiting_log = &world->env->fleet->waiting_log;
     (void)state;
     register_worker(world, "20260101.1", "hello", 3);
     struct triggered first = trigger(world, (struct wish){ 0 });
@@ -483,12 +483,12 @@ static void run_that_a_worker_takes_in_time_is_not_logged(void **state)
     execute(world, first.id);
     for (int i = 0; i < 5; i++) {
         world_pass(world, 10000); /* the second waits for the slot of the first */
-        assert_false(lookout->is_told);
+        assert_false(waiting_log->is_logged);
     }
     assert_waits(world, second.id, "environment_limit", "");
     assert_int_equal(succeed(world, first.id, "1"), OK);
     world_pass(world, 10000);
-    assert_true(lookout->is_told);
+    assert_true(waiting_log->is_logged);
     world_destroy(world);
 }
 

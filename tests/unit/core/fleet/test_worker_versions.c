@@ -147,7 +147,7 @@ static void task_is_taken_from_the_current_version(void **state)
     workers_destroy(workers);
 }
 
-static const struct workers_beside none_beside;
+static const struct sibling_workers none_beside;
 
 static void evicted_version_is_neither_current_nor_deployed(void **state)
 {
@@ -170,12 +170,12 @@ static void evicted_version_is_neither_current_nor_deployed(void **state)
 }
 
 /* Returns how many of 30 versions are kept. */
-static size_t kept_beside(struct workers_beside beside, struct session *session)
+static size_t kept_beside(struct sibling_workers siblings, struct session *session)
 {
     struct workers *workers = workers_create();
     for (int i = 0; i < 30; i++)
         add(workers, "20231101.1", "a", NULL)->session = session;
-    for (struct worker *gone; (gone = workers_take_excess(workers, beside));)
+    for (struct worker *gone; (gone = workers_take_excess(workers, siblings));)
         worker_destroy(gone);
     size_t kept = workers->count;
     workers_destroy(workers);
@@ -185,10 +185,10 @@ static size_t kept_beside(struct workers_beside beside, struct session *session)
 static void full_project_keeps_the_newest_versions(void **state)
 {
     (void)state;
-    struct workers_beside fits = { .others.versions = PROJECT_VERSIONS_KEPT - 30 },
-                          nearly = { .others.versions = PROJECT_VERSIONS_KEPT - 25 },
-                          full = { .others.versions = PROJECT_VERSIONS_KEPT },
-                          of_tasks = { .others.tasks = PROJECT_TASKS_KEPT };
+    struct sibling_workers fits = { .others.versions = PROJECT_VERSIONS_KEPT - 30 },
+                           nearly = { .others.versions = PROJECT_VERSIONS_KEPT - 25 },
+                           full = { .others.versions = PROJECT_VERSIONS_KEPT },
+                           of_tasks = { .others.tasks = PROJECT_TASKS_KEPT };
     struct session *session = mem_alloc(1); /* only its address counts */
     assert_int_equal(kept_beside(none_beside, NULL), 30);
     assert_int_equal(kept_beside(fits, NULL), 30);
@@ -203,10 +203,10 @@ static void branches_displace_versions_of_branches_only(void **state)
 {
     (void)state;
     enum { PART = PROJECT_VERSIONS_KEPT / 2 };
-    struct workers_beside prod = { .branches.versions = PROJECT_VERSIONS_KEPT,
-                                   .others.versions = PART - 30 },
-                          branch = { .branches.versions = PART - 25, .is_branch = true },
-                          of_tasks = { .branches.tasks = PROJECT_TASKS_KEPT };
+    struct sibling_workers prod = { .branches.versions = PROJECT_VERSIONS_KEPT,
+                                    .others.versions = PART - 30 },
+                           branch = { .branches.versions = PART - 25, .is_branch = true },
+                           of_tasks = { .branches.tasks = PROJECT_TASKS_KEPT };
     assert_int_equal(kept_beside(prod, NULL), 30);
     assert_int_equal(kept_beside(of_tasks, NULL), 30);
     assert_int_equal(kept_beside(branch, NULL), 25);

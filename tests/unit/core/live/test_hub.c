@@ -167,10 +167,10 @@ static void who_catches_up_is_not_kept_waiting_by_changes(void **state)
 {
     struct scene *scene = *state;
     uint32_t version = 2;
-    struct reader *late = reader_create(scene->world);
+    struct reader *lagging = reader_create(scene->world);
     change(scene->world, "run_1", version);
-    follow(late, 1, "tag:a", 0, 0);
-    for (int turns = 0; !late->count; turns++) {
+    follow(lagging, 1, "tag:a", 0, 0);
+    for (int turns = 0; !lagging->count; turns++) {
         assert_true(turns <= 2 * READERS / A_TURN);
         change(scene->world, "run_1", ++version);
     }
@@ -236,7 +236,7 @@ static int count_visits_while_it_waits(struct scene *scene, struct reader *reade
     follow(reader, 20, "all task:none", 0, 0);
     change(scene->world, "run_1", version + 1);
     world_settle(scene->world);
-    assert_true(reader->feed.late);
+    assert_true(reader->feed.lagging);
     return count_visits(scene, reader, version + 2);
 }
 
@@ -286,7 +286,7 @@ static void a_delivery_is_noted_behind_what_sends_late(void **state)
     struct scene *scene = *state;
     struct loop *loop = scene->world->loop;
     int64_t before = count_deliveries();
-    struct sender sender = { { .fn = send_late, .late = true }, scene, -1 };
+    struct sender sender = { { .fn = send_late, .runs_last = true }, scene, -1 };
     loop_set_budget(loop, 1000);
     loop_add_flusher(loop, &sender.flusher);
     loop_wake(loop, &sender.flusher);

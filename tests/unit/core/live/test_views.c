@@ -73,7 +73,7 @@ static void who_wants_everything_has_a_place_whatever_others_leave_out(void **st
 static void an_environment_of_a_full_project_has_the_views_that_are_spared(void **state)
 {
     struct world *world = *state;
-    struct room project = { .used = PROJECT_VIEWS_MAX, .limit = PROJECT_VIEWS_MAX };
+    struct quota project = { .used = PROJECT_VIEWS_MAX, .limit = PROJECT_VIEWS_MAX };
     struct view *views[VIEWS_SPARED], wish = view_of(ENCODING_JSON, FIELDS_ALL);
     world->env->project_views = &project;
     for (uint32_t i = 0; i <= NARROW_VIEWS_SPARED; i++) {

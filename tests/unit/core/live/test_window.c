@@ -24,7 +24,7 @@ static struct run run_of(unsigned number, uint32_t version)
 static bool judge(struct window *window, unsigned number, bool wanted)
 {
     struct run run = run_of(number, 1);
-    return window_judge(window, &run, wanted);
+    return window_evaluate(window, &run, wanted);
 }
 
 /* "3 2 1", with an asterisk after those that have left since. */
@@ -156,7 +156,7 @@ static void time_and_retention_cut_it(void **state)
     struct run ended = run_of(3, 2);
     ended.status = RUN_COMPLETED;
     ended.updated_at = 50;
-    window_judge(window, &ended, true);
+    window_evaluate(window, &ended, true);
     assert_false(window_cut(window, 50, 1));
     assert_true(window_cut(window, 51, 1));
     assert_at(window, window->step, 10, "4 2 1");

@@ -61,22 +61,22 @@ static void long_filters_leave_less_room_for_others(void **state)
 {
     struct world *world = *state;
     struct windows *windows = &world->env->windows;
-    struct room project = { .limit = 10 };
-    windows->room.outer = &project;
+    struct quota project = { .limit = 10 };
+    windows->quota.outer = &project;
     struct window *window = windows_find(windows, query_of('a', 100, 0));
     assert_non_null(window);
-    assert_int_equal(windows->room.used, 7);
+    assert_int_equal(windows->quota.used, 7);
     assert_ptr_equal(windows_find(windows, query_of('a', 100, 0)), window);
-    assert_int_equal(windows->room.used, 7);
+    assert_int_equal(windows->quota.used, 7);
     assert_null(windows_find(windows, query_of('b', 0, 49)));
     struct window *last = windows_find(windows, query_of('b', 0, 48));
     assert_non_null(last);
     assert_null(windows_find(windows, query_of('c', 0, 0)));
     windows_release(windows, window);
     windows_release(windows, last);
-    assert_int_equal(windows->room.used, 0);
+    assert_int_equal(windows->quota.used, 0);
     assert_int_equal(project.used, 0);
-    windows->room.outer = NULL; /* the outer room's life ends here */
+    windows->quota.outer = NULL; /* the outer quota's life ends here */
 }
 
 /* The run is of task "mail", in batch "b_1", and queued. */
@@ -106,7 +106,7 @@ static void a_change_is_judged_by_the_windows_that_it_may_concern(void **state)
         made[i] = windows_find(windows, query_create(&cases[i].filter, 0));
     create_of(world, "run_1", "mail", "b_1");
     for (int i = 0; i < CASES; i++) {
-        assert_int_equal(made[i]->judged == world->env->applied, cases[i].is_judged);
+        assert_int_equal(made[i]->evaluated == world->env->applied, cases[i].is_judged);
         windows_release(windows, made[i]);
     }
     assert_int_equal(hub->topics[TOPIC_TASK].count, 0);

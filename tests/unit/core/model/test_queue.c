@@ -276,7 +276,7 @@ static void queues_with_settings_count_in_the_room_of_their_project(void **state
 {
     (void)state;
     const struct queue_settings none = { 0 }, paused = { .paused = true };
-    struct room project = { .limit = 3 };
+    struct quota project = { .limit = 3 };
     struct queues queues[2];
     for (size_t i = 0; i < 2; i++) {
         queues_init(&queues[i], 10, job_id);
@@ -286,10 +286,10 @@ static void queues_with_settings_count_in_the_room_of_their_project(void **state
     queues_configure(&queues[0], SLICE("b"), &paused);
     queues_configure(&queues[0], SLICE("b"), &paused);
     assert_int_equal(project.used, 3);
-    assert_false(room_has(&queues[1].configured, 1));
+    assert_false(quota_has(&queues[1].configured, 1));
     queues_configure(&queues[0], SLICE("a"), &none);
     assert_int_equal(project.used, 2);
-    assert_true(room_has(&queues[1].configured, 1));
+    assert_true(quota_has(&queues[1].configured, 1));
     queues_finish(&queues[0]);
     assert_int_equal(project.used, 1);
     queues_finish(&queues[1]);
@@ -336,7 +336,7 @@ enum { JOBS = 60, QUEUES = 5, KEYS = 3, STEPS = 100000 };
 static const char *const queue_names[QUEUES] = { "task/a", "task/b", "mails", "", "x" };
 static const char *const key_names[KEYS] = { NULL, "ann", "bob" };
 
-/* For a queue or lane: whether it offers an item, and its place among those that do. */
+/* For a queue or subqueue: whether it offers an item, and its place among those that do. */
 struct turn {
     bool ready;
     uint64_t round;
@@ -346,7 +346,7 @@ struct model {
     struct queues queues;
     struct job jobs[JOBS];
     uint32_t limit, limits[QUEUES], totals[QUEUES], overrides[QUEUES];
-    struct turn lanes[QUEUES][KEYS], queue_turns[QUEUES];
+    struct turn subqueues[QUEUES][KEYS], queue_turns[QUEUES];
     uint64_t lane_rounds[QUEUES], queue_round; /* rounds of those served last */
     bool paused[QUEUES], overridden[QUEUES];
     unsigned set_up[QUEUES]; /* how often */
@@ -392,9 +392,9 @@ static void settle(struct model *model)
         for (unsigned k = 0; k < KEYS; k++) {
             uint32_t running = count(model, (int)q, (int)k, true);
             bool is_free = !running || running < limit_of(model, q);
-            update(&model->lanes[q][k], is_free && count(model, (int)q, (int)k, false),
+            update(&model->subqueues[q][k], is_free && count(model, (int)q, (int)k, false),
                    model->lane_rounds[q]);
-            any |= model->lanes[q][k].ready;
+            any |= model->subqueues[q][k].ready;
         }
         bool is_open = !model->paused[q] && limit_of(model, q) > 0 &&
                        count(model, (int)q, -1, true) < model->totals[q];
@@ -438,7 +438,7 @@ static struct job *head_of_queue(struct model *model, unsigned queue)
     struct job *head = NULL;
     uint64_t round = 0;
     for (unsigned k = 0; k < KEYS; k++) {
-        const struct turn *turn = &model->lanes[queue][k];
+        const struct turn *turn = &model->subqueues[queue][k];
         struct job *job = turn->ready ? head_of_lane(model, queue, k) : NULL;
         if (!is_before(job, turn->round, head, round))
             continue;
@@ -490,7 +490,7 @@ static void put_to_run(struct model *model, struct job *job)
         job->key = draw(model, KEYS);
     }
     if (job->waiting) {
-        serve(&model->lanes[job->queue][job->key], &model->lane_rounds[job->queue]);
+        serve(&model->subqueues[job->queue][job->key], &model->lane_rounds[job->queue]);
         serve(&model->queue_turns[job->queue], &model->queue_round);
     }
     detach(model, job);
@@ -614,7 +614,7 @@ static void random_steps_agree_with_the_model(void **state)
     }
     compare(&model);
     assert_string_equal(next_id(&model.queues), "none");
-    queues_finish(&model.queues); /* asserts that no lane is left */
+    queues_finish(&model.queues); /* asserts that no subqueue is left */
 }
 
 /* Whatever its position is, and even if it is paused or for another audience. */

@@ -10,7 +10,7 @@ struct scene {
     struct net_world world; /* must be first */
     struct exchange *x;
     size_t came, longest; /* bytes of bodies; the longest piece */
-    struct room room, answers;
+    struct quota quota, answers;
     size_t kept, len; /* length of the beginning; of the complete body */
     bool pause, whole;
 };
@@ -21,8 +21,8 @@ static void on_head(void *owner, struct exchange *x)
     x->body_limit = 1 << 20;
     x->stream_body = !slice_starts(x->path, "/kept");
     x->body_keep = slice_is(x->path, "/kept/begin") ? 2 * (size_t)HTTP_BEGINNING : 0;
-    x->body_room = scene->room.limit ? &scene->room : NULL;
-    x->answer_room = &scene->answers;
+    x->body_quota = scene->quota.limit ? &scene->quota : NULL;
+    x->answer_quota = &scene->answers;
     x->slow_body = slice_is(x->path, "/slow");
     if (slice_is(x->path, "/trusted"))
         http_trust(x);
@@ -126,7 +126,7 @@ static void too_long_body_gives_back_its_memory_budget_at_once(void **state)
     struct buf body = { 0 };
     (void)state;
     open_scene(&scene, (struct server_options){ 0 });
-    scene.room.limit = 1 << 20;
+    scene.quota.limit = 1 << 20;
     peer_open(&scene.world, &peer);
     memset(buf_reserve(&body, LARGE), 'x', LARGE);
     peer_send(&scene.world, &peer,
@@ -137,12 +137,12 @@ static void too_long_body_gives_back_its_memory_budget_at_once(void **state)
         for (int turn = 0; turn < 20; turn++)
             net_world_turn(&scene.world);
         if (!scene.whole)
-            assert_int_equal(scene.room.used, pieces[i].kept);
+            assert_int_equal(scene.quota.used, pieces[i].kept);
     }
     peer_await(&scene.world, &peer, "thanks");
     assert_int_equal(scene.kept, HTTP_BEGINNING);
     assert_int_equal(scene.len, 5 * HTTP_BEGINNING + 1);
-    assert_int_equal(scene.room.used, 0);
+    assert_int_equal(scene.quota.used, 0);
     buf_finish(&body);
     peer_close(&peer);
     net_world_close(&scene.world);
@@ -311,7 +311,7 @@ static void request_bodies_share_a_memory_budget(void **state)
                      "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n", paths[i]);
         struct slice request = { head, (size_t)len };
         open_scene(&scene, (struct server_options){ 0 });
-        scene.room.limit = 10;
+        scene.quota.limit = 10;
         peer_open(&scene.world, &first);
         peer_open(&scene.world, &second);
         peer_open(&scene.world, &third);
@@ -322,13 +322,13 @@ static void request_bodies_share_a_memory_budget(void **state)
         peer_await(&scene.world, &second, " 503 ");
         peer_await_end(&scene.world, &second);
         assert_true(peer_has(&second, "use all memory of your share"));
-        assert_int_equal(scene.room.used, 6);
+        assert_int_equal(scene.quota.used, 6);
 
         peer_close(&first);
         peer_send(&scene.world, &third, request);
         peer_send(&scene.world, &third, SLICE("allofit!"));
         peer_await(&scene.world, &third, "thanks");
-        assert_int_equal(scene.room.used, 0);
+        assert_int_equal(scene.quota.used, 0);
         peer_close(&second);
         peer_close(&third);
         net_world_close(&scene.world);

@@ -259,7 +259,7 @@ static void pipelined_bytes_are_limited(void **state)
 static void pipelined_bytes_are_more_limited_without_a_credential(void **state)
 {
     (void)state;
-    assert_kept(GET("/wait"), STRANGER_INPUT, STRANGER_INPUT);
+    assert_kept(GET("/wait"), UNAUTHENTICATED_INPUT, UNAUTHENTICATED_INPUT);
 }
 
 static void disconnect_is_noticed_when_nothing_more_is_read(void **state)

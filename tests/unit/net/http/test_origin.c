@@ -174,7 +174,7 @@ static void connections_per_address_are_limited(void **state)
     for (size_t i = 1; i < COMERS; i++)
         peer_close(&peers[i]);
     net_world_turn(&scene.world);
-    assert_int_equal(scene.world.server->crowd.neighbours.count, 0);
+    assert_int_equal(scene.world.server->addresses.counts.count, 0);
     net_world_close(&scene.world);
 }
 
@@ -203,7 +203,7 @@ static void client_of_a_trusted_proxy_counts_while_its_request_lasts(void **stat
     for (int i = 0; i < 3; i++)
         peer_close(&peers[i]);
     net_world_turn(&scene.world);
-    assert_int_equal(scene.world.server->crowd.neighbours.count, 0);
+    assert_int_equal(scene.world.server->addresses.counts.count, 0);
     net_world_close(&scene.world);
 }
 
@@ -232,7 +232,7 @@ static void unknown_proxy_may_have_more_connections_but_is_not_trusted(void **st
         peer_await(&scene.world, &peers[i], "welcome");
         assert_string_equal(scene.peer, "198.51.100.1");
     }
-    assert_true(scene.world.server->told_forwarded);
+    assert_true(scene.world.server->forwarded_logged);
     for (int i = 0; i < 4; i++)
         peer_close(&peers[i]);
     net_world_close(&scene.world);
@@ -249,7 +249,7 @@ static void expect_no_excuse(bool named, const char *trusted)
         (named ? come : come_unnamed)(&scene, &peers[i], "198.51.100.1", forwarded);
         peer_await(&scene.world, &peers[i], i < 2 ? "welcome" : "HTTP/1.1 503 ");
     }
-    assert_false(scene.world.server->told_forwarded);
+    assert_false(scene.world.server->forwarded_logged);
     for (int i = 0; i < 3; i++)
         peer_close(&peers[i]);
     net_world_close(&scene.world);

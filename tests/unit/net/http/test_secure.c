@@ -162,7 +162,7 @@ static void renegotiation_is_refused(void **state)
     tls_scene_open_peer(&scene, &peer);
     SSL_renegotiate(tls_ssl(peer.tls));
     for (int i = 0; i < 10; i++) {
-        tls_shake_hands(peer.tls);
+        tls_handshake(peer.tls);
         net_world_turn(&scene.world);
         peer_read(&peer);
     }
@@ -192,7 +192,7 @@ static void resume(struct tls_scene *scene, SSL_SESSION *session)
     SSL_set_connect_state(ssl);
     peer.tls = tls_create(ssl, peer.fd);
     for (enum tls_result result = TLS_WANTS_READ; result != TLS_DONE;) {
-        result = tls_shake_hands(peer.tls);
+        result = tls_handshake(peer.tls);
         net_world_turn(&scene->world);
     }
     tls_scene_expect_answer(scene, &peer);
@@ -238,13 +238,14 @@ static long serial_of(const struct peer *peer)
 static void new_certificates_apply_to_new_connections(void **state)
 {
     struct tls_scene scene;
-    struct peer old, shaking, fresh;
+    struct peer old, handshaking, fresh;
     char room[4096];
     (void)state;
     tls_scene_open(&scene);
     tls_scene_open_peer(&scene, &old);
-    peer_connect(&scene.world, &shaking);
-    peer_send(&scene.world, &shaking, tls_scene_hello(scene.clients, room, sizeof(room)));
+    peer_connect(&scene.world, &handshaking);
+    peer_send(&scene.world, &handshaking,
+              tls_scene_hello(scene.clients, room, sizeof(room)));
     struct certificates *others = net_world_make_certificates("DNS:b.example");
     server_show(scene.world.server, others);
     certificates_unref(others);
@@ -252,8 +253,8 @@ static void new_certificates_apply_to_new_connections(void **state)
     assert_int_not_equal(serial_of(&old), serial_of(&fresh));
     tls_scene_expect_answer(&scene, &old);
     tls_scene_expect_answer(&scene, &fresh);
-    peer_await(&scene.world, &shaking, "\x16\x03\x03");
-    peer_close(&shaking);
+    peer_await(&scene.world, &handshaking, "\x16\x03\x03");
+    peer_close(&handshaking);
     peer_close(&old);
     peer_close(&fresh);
     net_world_turn(&scene.world);

@@ -112,7 +112,7 @@ static void endless_key_updates_are_handled_a_few_per_turn(void **state)
     tls_scene_open_peer(&scene, &peer);
     for (int i = 0; i < UPDATES; i++) {
         assert_true(SSL_key_update(tls_ssl(peer.tls), SSL_KEY_UPDATE_NOT_REQUESTED));
-        assert_int_equal(tls_shake_hands(peer.tls), TLS_DONE);
+        assert_int_equal(tls_handshake(peer.tls), TLS_DONE);
     }
     peer_send(&scene.world, &peer, SLICE(TLS_SCENE_GET("/")));
     assert_in_range(turns_until(&scene, &peer, "hello"), UPDATES / A_TURN, 9999);

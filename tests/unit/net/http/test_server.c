@@ -271,7 +271,7 @@ static void lowered_connection_limit_still_admits_admins(void **state)
     char path[64];
     static struct peer peers[OPEN];
     struct scene scene;
-    struct peer late;
+    struct peer runs_last;
     struct listen_options addresses[] = { { .host = "127.0.0.1" }, at_path(path) };
     addresses[1].admin = true;
     (void)state;
@@ -281,13 +281,13 @@ static void lowered_connection_limit_still_admits_admins(void **state)
     for (int i = 0; i < OPEN; i++)
         peer_open(&scene.world, &peers[i]);
     server_limit_connections(scene.world.server, 2, 0);
-    peer_open(&scene.world, &late);
-    peer_await(&scene.world, &late, "HTTP/1.1 503 ");
+    peer_open(&scene.world, &runs_last);
+    peer_await(&scene.world, &runs_last, "HTTP/1.1 503 ");
     struct peer admin = { .fd = connect_to(path) };
     expect_welcome(&scene, &admin);
     for (int i = 0; i < OPEN; i++)
         peer_close(&peers[i]);
-    peer_close(&late);
+    peer_close(&runs_last);
     peer_close(&admin);
     net_world_close(&scene.world);
 }

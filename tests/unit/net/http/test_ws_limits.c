@@ -62,26 +62,26 @@ static void unfinished_messages_are_limited_together(void **state)
 static void unauthenticated_peers_have_a_memory_budget_of_their_own(void **state)
 {
     struct ws_scene scene;
-    struct peer strangers[3], known;
+    struct peer unauthenticated[3], known;
     (void)state;
-    ws_scene_open(
-        &scene, (struct server_options){ .ws_unfinished_max = 10, .ws_strangers_max = 10 });
+    ws_scene_open(&scene, (struct server_options){ .ws_unfinished_max = 10,
+                                                   .ws_unauthenticated_max = 10 });
     for (int i = 0; i < 3; i++) {
-        ws_peer_open(&scene.world, &strangers[i], "/stranger");
-        ws_scene_say(&scene, &strangers[i], TEXT_BEGIN, "abcde");
+        ws_peer_open(&scene.world, &unauthenticated[i], "/stranger");
+        ws_scene_say(&scene, &unauthenticated[i], TEXT_BEGIN, "abcde");
     }
     ws_peer_open(&scene.world, &known, "/");
     ws_scene_say(&scene, &known, TEXT_BEGIN, "abcdefghij");
-    ws_peer_await(&scene.world, &strangers[0], "X4103");
-    peer_await_end(&scene.world, &strangers[0]);
+    ws_peer_await(&scene.world, &unauthenticated[0], "X4103");
+    peer_await_end(&scene.world, &unauthenticated[0]);
     ws_scene_say(&scene, &known, END, "");
     for (int i = 1; i < 3; i++)
-        ws_scene_say(&scene, &strangers[i], END, "");
+        ws_scene_say(&scene, &unauthenticated[i], END, "");
     while (scene.messages < 3)
         net_world_turn(&scene.world);
-    assert_int_equal(scene.world.server->strangers_unfinished, 0);
+    assert_int_equal(scene.world.server->unauthenticated_unfinished, 0);
     for (int i = 0; i < 3; i++)
-        peer_close(&strangers[i]);
+        peer_close(&unauthenticated[i]);
     peer_close(&known);
     net_world_close(&scene.world);
 }
@@ -98,7 +98,7 @@ static void unauthenticated_peer_may_send_less_until_it_is_trusted(void **state)
     struct peer peer;
     (void)state;
     ws_scene_open(&scene, (struct server_options){ .ws_message_max = 20,
-                                                   .ws_stranger_message_max = 10 });
+                                                   .ws_unauthenticated_message_max = 10 });
     scene.on_message = trust;
     ws_peer_open(&scene.world, &peer, "/stranger");
     ws_scene_say(&scene, &peer, TEXT, "0123456789");

@@ -9,7 +9,7 @@
 #include "tests/support/contract/store_contract.h"
 #include "tests/support/world/pg_world.h"
 
-enum { PROCESSES = 2, PATIENCE_MS = 600000 };
+enum { PROCESSES = 2, TIMEOUT_MS = 600000 };
 
 struct process {
     struct store *store;
@@ -36,7 +36,7 @@ static void on_moved(void *owner)
     ((struct process *)owner)->moved++;
 }
 
-static struct process *start_with(int which, const char *url, unsigned patience_ms)
+static struct process *start_with(int which, const char *url, unsigned timeout_ms)
 {
     static const char *const names[PROCESSES] = { "a", "b" };
     struct process *process = &scene.all[which];
@@ -44,7 +44,7 @@ static struct process *start_with(int which, const char *url, unsigned patience_
     struct pg_options options = { .database = url,
                                   .schema = scene.schema,
                                   .name = names[which],
-                                  .patience_ms = patience_ms,
+                                  .timeout_ms = timeout_ms,
                                   .stands_by = which != 0 };
     *process = (struct process){ 0 };
     if (pg_store_open(&scene.loop, &options, &process->store, &why))
@@ -56,7 +56,7 @@ static struct process *start_with(int which, const char *url, unsigned patience_
 
 static struct process *start(int which, const char *url)
 {
-    return start_with(which, url, PATIENCE_MS);
+    return start_with(which, url, TIMEOUT_MS);
 }
 
 static void on_closed(struct store *store)

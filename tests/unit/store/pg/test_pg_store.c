@@ -15,7 +15,7 @@ struct server_world {
     struct store_world world;
     uv_loop_t loop;
     char schema[32];
-    unsigned patience_ms; /* long, so that a busy machine is not a failure */
+    unsigned timeout_ms; /* long, so that a busy machine is not a failure */
     bool closed;
 };
 
@@ -36,10 +36,9 @@ static void turn(struct store_world *world)
 static enum err open_as(struct server_world *own, const char *url, const char *name,
                         struct store **store, struct failure *why)
 {
-    struct pg_options options = { .database = url,
-                                  .schema = own->schema,
-                                  .name = name,
-                                  .patience_ms = own->patience_ms };
+    struct pg_options options = {
+        .database = url, .schema = own->schema, .name = name, .timeout_ms = own->timeout_ms
+    };
     return pg_store_open(&own->loop, &options, store, why);
 }
 
@@ -83,7 +82,7 @@ static int create_world(void **state)
     struct server_world *own = mem_new(struct server_world);
     own->world.turn = turn;
     own->world.reopen = reopen;
-    own->patience_ms = 600000;
+    own->timeout_ms = 600000;
     uv_loop_init(&own->loop);
     snprintf(own->schema, sizeof(own->schema), "case_%d", ++count);
     *state = &own->world;
@@ -338,7 +337,7 @@ static void unsent_commit_fails_and_sent_commit_waits(void **state)
 {
     struct server_world *own = own_of(*state);
     struct store_world *world = &own->world;
-    own->patience_ms = 500;
+    own->timeout_ms = 500;
     open_store(own, pg_world_relay_url());
     while (commit_one(world, new_run(ENV_A, 1, "a")) != STORE_OK)
         continue; /* the machine may be busy */

@@ -56,7 +56,7 @@ static enum runner_verdict judge(int64_t attempt, const char *status, const char
         "{\"execution\":{\"snapshot\":{\"friendlyId\":\"snapshot_7\",\"executionStatus\":"
         "\"%s\"},\"run\":{\"attemptNumber\":%s}}}",
         status, number);
-    struct runner_newest newest = runner_end_judge(&facts, buf_slice(&text));
+    struct runner_newest newest = runner_end_decide(&facts, buf_slice(&text));
     if (newest.verdict != RUNNER_VERDICT_NOTHING)
         assert_string_equal(newest.snapshot, "snapshot_7");
     buf_finish(&text);
@@ -75,8 +75,10 @@ static void newest_snapshot_decides_what_to_report(void **state)
     assert_int_equal(judge(2, "PENDING_EXECUTING", "2"), RUNNER_VERDICT_NOTHING);
     assert_int_equal(judge(2, "EXECUTING", "3"), RUNNER_VERDICT_NOTHING);
     assert_int_equal(judge(2, "EXECUTING", "null"), RUNNER_VERDICT_NOTHING);
-    assert_int_equal(runner_end_judge(&facts, SLICE("no")).verdict, RUNNER_VERDICT_NOTHING);
-    assert_int_equal(runner_end_judge(&facts, SLICE("{}")).verdict, RUNNER_VERDICT_NOTHING);
+    assert_int_equal(runner_end_decide(&facts, SLICE("no")).verdict,
+                     RUNNER_VERDICT_NOTHING);
+    assert_int_equal(runner_end_decide(&facts, SLICE("{}")).verdict,
+                     RUNNER_VERDICT_NOTHING);
 }
 
 static void answer_to_complete_decides_whether_the_attempt_ended(void **state)

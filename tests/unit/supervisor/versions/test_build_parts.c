@@ -12,7 +12,8 @@
 #include "supervisor/versions/image_needs.h"
 #include "supervisor/versions/manifest.h"
 
-/* --- the job --------------------------------------------------------------------------- */
+/* --- the job
+ * --------------------------------------------------------------------------- */
 
 static const char job_text[] =
     "{\"deployment\":{\"id\":\"deployment_abc\",\"shortCode\":\"abcdefgh\",\"version\":"
@@ -77,7 +78,8 @@ static void invalid_job_is_rejected(void **state)
                   "buildEnvVars of the job is not an object");
 }
 
-/* --- environments ---------------------------------------------------------------------- */
+/* --- environments
+ * ---------------------------------------------------------------------- */
 
 static const char *variable(const struct child_environment *environment, const char *name)
 {
@@ -176,7 +178,8 @@ static void bun_runtime_is_found_by_its_index(void **state)
     build_job_finish(&job);
 }
 
-/* --- build.json ------------------------------------------------------------------------ */
+/* --- build.json
+ * ------------------------------------------------------------------------ */
 
 #define ENTRIES "/app/node_modules/trigger.dev/dist/esm/entryPoints/managed-"
 
@@ -205,7 +208,7 @@ static void manifest_is_read_and_its_paths_moved(void **state)
                         "managed-index-controller.mjs");
     assert_string_equal(manifest.runtime, "node-22");
     assert_string_equal(manifest.content_hash, "16436ba9");
-    assert_false(manifest_is_untried(&manifest));
+    assert_false(manifest_is_untested(&manifest));
     assert_int_equal(manifest.package_count, 0);
     manifest_finish(&manifest);
 
@@ -272,7 +275,8 @@ static void paths_of_an_index_are_moved(void **state)
     buf_finish(&out);
 }
 
-/* --- settings of an image -------------------------------------------------------------- */
+/* --- settings of an image
+ * -------------------------------------------------------------- */
 
 static void assert_needs(const char *text, const struct image_settings *settings,
                          const char *reason)
@@ -313,7 +317,8 @@ static void missing_image_packages_are_reported(void **state)
     assert_needs(base, &all, "");
 }
 
-/* --- the Containerfile ----------------------------------------------------------------- */
+/* --- the Containerfile
+ * ----------------------------------------------------------------- */
 
 /* As trigger.dev 4.8.3 wrote it, except for the certificates in its first stage. */
 #define NODE_BEGIN                                                                         \
@@ -399,7 +404,8 @@ static void containerfile_of_another_shape_is_rejected(void **state)
     }
 }
 
-/* --- the log --------------------------------------------------------------------------- */
+/* --- the log
+ * --------------------------------------------------------------------------- */
 
 static void assert_taken(struct build_output *output, const char *text)
 {

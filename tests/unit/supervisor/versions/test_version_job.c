@@ -18,7 +18,7 @@ struct scene {
     char top[64];
     struct site *site;
     struct tenants *tenants;
-    struct upward *upward;
+    struct gateway_client *gateway_client;
     bool closed;
     struct version_shared shared;
     struct version_job job;
@@ -74,20 +74,21 @@ static int create(void **state)
     struct failure why = { 0 };
     client_world_open(&scene->world);
     struct loop *loop = scene->world.loop;
-    struct upward_options upward = { .url = &scene->world.url,
-                                     .token = "token",
-                                     .instance = "test" };
+    struct gateway_client_options gateway_client = { .url = &scene->world.url,
+                                                     .token = "token",
+                                                     .instance = "test" };
     snprintf(scene->top, sizeof(scene->top), "/tmp/runcast-job-XXXXXX");
     assert_non_null(mkdtemp(scene->top));
     if (site_open(loop, scene->top, &scene->site, &why) ||
         tenants_open(scene->top, NULL, false, &scene->tenants, &why) ||
-        upward_create(loop, &upward, &scene->upward, &why))
+        gateway_client_create(loop, &gateway_client, &scene->gateway_client, &why))
         fail_msg("%s", why.text);
-    struct version_sweep_options sweep = {
-        .loop = loop, .upward = scene->upward, .site = scene->site, .is_used = is_used
-    };
+    struct version_sweep_options sweep = { .loop = loop,
+                                           .gateway_client = scene->gateway_client,
+                                           .site = scene->site,
+                                           .is_used = is_used };
     scene->shared = (struct version_shared){ .loop = loop,
-                                             .upward = scene->upward,
+                                             .gateway_client = scene->gateway_client,
                                              .site = scene->site,
                                              .tenants = scene->tenants,
                                              .sweep = version_sweep_create(&sweep),
@@ -121,7 +122,7 @@ static int destroy(void **state)
     char command[160];
     version_sweep_stop(scene->shared.sweep);
     client_world_until(&scene->world, is_quiet, scene);
-    upward_close(scene->upward, on_closed, scene);
+    gateway_client_close(scene->gateway_client, on_closed, scene);
     client_world_until(&scene->world, is_closed, scene);
     version_sweep_destroy(scene->shared.sweep);
     tenants_close(scene->tenants);

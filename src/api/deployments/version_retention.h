@@ -1,0 +1,29 @@
+/* version_retention.h - decides which versions an environment keeps.
+ *
+ * It keeps the current version, the newest that were deployed (keep-versions of them), and
+ * versions that an unfinished run is executed by or locked to. For each other one, row and
+ * version record first that it is not kept, and then its files are removed. Only the newest
+ * deployments that no longer have a version are remembered. */
+#pragma once
+
+#include "api/deployments/deployment_commands.h"
+
+enum { DEPLOYMENTS_REMEMBERED = 200 }; /* of one environment, without a version */
+
+struct version_retention;
+
+struct version_retention *version_retention_create(struct deployments *all);
+/* Ignores NULL. */
+void version_retention_destroy(struct version_retention *retention);
+
+/* Looks soon, because something was deployed or another version is current. */
+void version_retention_check_soon(struct version_retention *retention);
+
+/* Begins nothing any more. */
+void version_retention_stop(struct version_retention *retention);
+
+/* Removes the files of the deployment; log_too: its log, too. */
+void version_remove_files(const struct deployment *deployment, bool log_too);
+
+/* Records in its row that the deployment's version was dropped, and removes its files. */
+void version_drop(struct deployment *deployment);
