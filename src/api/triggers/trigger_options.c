@@ -72,8 +72,8 @@ static enum err read_ttl_text(struct trigger_reading *r, struct slice value)
     if (text_to_duration_ms(text, &ms))
         return explain(
             r->why, ERR_INVALID,
-            "Validation error: ttl '%.*s' is neither a duration like 1h42m nor a "
-            "number of seconds at \"options.ttl\"",
+            "Validation error: ttl '%.*s' at \"options.ttl\" is neither a duration like "
+            "1h42m nor a number of seconds",
             SLICE_ARG(text_clip(text)));
     if (ms)
         run_rare_edit(&r->item->run)->ttl = bytes_create_shared(text);

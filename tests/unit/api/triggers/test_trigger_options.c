@@ -226,7 +226,7 @@ static void invalid_duration_is_rejected(void **state)
         "1.5h", "-1h",  "1s ",    "h",   "1h2hr", "18446744073709551615d"
     };
     static const char *const rules[] = {
-        "is neither a duration like 1h42m nor a number of seconds at \"options.ttl\"",
+        "at \"options.ttl\" is neither a duration like 1h42m nor a number of seconds",
         ("is neither a date like 2030-01-31T09:00:00Z nor a duration like 1h30m at "
          "\"options.delay\""),
         "is not a duration like 1h30m at \"options.idempotencyKeyTTL\"",
