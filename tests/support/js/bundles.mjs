@@ -13,16 +13,16 @@ const entry = (name) => `/app/node_modules/trigger.dev/entry/${name}.mjs`;
 /** The calls of a bundle's own index controller; without fetch, for the reason in fake_controller.mjs. */
 const indexHead = `
 import fs from "node:fs";
-import http from "node:http";
 const { TRIGGER_API_URL: api, TRIGGER_SECRET_KEY: key, TRIGGER_DEPLOYMENT_ID: id, TRIGGER_PROJECT_REF: ref, TRIGGER_CONTENT_HASH: contentHash } = process.env;
 const manifest = JSON.parse(fs.readFileSync("./build.json", "utf8"));
+const { request } = await import(api.startsWith("https:") ? "node:https" : "node:http");
 const call = (method, target, body) => new Promise((resolve, reject) => {
   const answered = (response) => {
     let text = "";
     response.setEncoding("utf8").on("data", (part) => { text += part; }).on("error", reject)
       .on("end", () => resolve({ status: response.statusCode, text: async () => text, json: async () => JSON.parse(text) }));
   };
-  http.request(api + target, { method, headers: { authorization: "Bearer " + key, "content-type": "application/json" } }, answered)
+  request(api + target, { method, headers: { authorization: "Bearer " + key, "content-type": "application/json" } }, answered)
     .on("error", reject).end(body && JSON.stringify(body));
 });
 const variables = async () => (await (await call("GET", "/api/v1/projects/" + ref + "/envvars")).json()).variables;
