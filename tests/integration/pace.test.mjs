@@ -22,7 +22,7 @@ async function takeAll(worker) {
   return taken;
 }
 
-test("a waiting run lets others execute, and continues above the limit", async (t) => {
+test("a waiting run lets others execute, and continues when it has a slot again", async (t) => {
   const gateway = await start(t, "--dev-concurrency", "2");
   const worker = await Worker.register(gateway);
   await triggerMany(worker, 5);
@@ -40,14 +40,18 @@ test("a waiting run lets others execute, and continues above the limit", async (
   const more = await takeAll(worker);
   assert.equal(more.length, 2);
   for (const id of tokens) await gateway.post(`/api/v1/waitpoints/tokens/${id}/complete`, { data: 1 });
+  const shown = async ({ id }) => (await worker.show(id)).run.waitingFor;
   for (const attempt of [first, second])
-    await until(async () => (await attempt.look()).snapshot.executionStatus === "EXECUTING");
-  assert.deepEqual(await states(gateway), [1, 4, 0]);
+    await until(async () => (await shown(attempt))?.reason === "environment_limit");
+  assert.deepEqual(await states(gateway), [1, 2, 2]);
 
+  for (const [ended, resumed] of [[more[0], first], [more[1], second]]) {
+    await ended.succeed(1);
+    await until(async () => (await resumed.look()).snapshot.executionStatus === "EXECUTING");
+    assert.equal(await worker.dequeue(), undefined, "a run that continues goes before one that has not started");
+  }
+  assert.deepEqual(await states(gateway), [1, 2, 0]);
   await first.succeed(1);
-  await second.succeed(1);
-  assert.equal(await worker.dequeue(), undefined, "two still execute");
-  await more[0].succeed(1);
   assert.equal((await takeAll(worker)).length, 1);
   await gateway.stop();
 });

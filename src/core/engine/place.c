@@ -46,16 +46,12 @@ static int64_t next_deadline(struct engine *engine, struct tracked *run)
     }
 }
 
-/* While the store fails, a deadline that has passed is not retried at once, and a run that
- * may resume is placed again later. */
-static int64_t while_failing(const struct engine *engine, const struct tracked *run,
-                             int64_t deadline)
+/* Delays a deadline that has passed while the store fails, so that it is not retried at
+ * once. */
+static int64_t not_at_once(const struct engine *engine, int64_t deadline)
 {
-    bool resumes = run->item.place && run->item.audience == AUDIENCE_RESUMED;
     int64_t now = loop_now_ms(engine->loop);
-    if (!engine_store_fails(engine))
-        return deadline;
-    return resumes || deadline <= now ? now + STORE_RETRY_MS : deadline;
+    return engine_store_fails(engine) && deadline <= now ? now + STORE_RETRY_MS : deadline;
 }
 
 /* Returns which workers may have the run: in dev those of its session; elsewhere all, but a
@@ -90,7 +86,7 @@ void engine_place(struct engine *engine, struct tracked *run)
     engine_match(engine, env);
     waiting_log_note(run);
 
-    int64_t deadline = while_failing(engine, run, next_deadline(engine, run));
+    int64_t deadline = not_at_once(engine, next_deadline(engine, run));
     bool is_queued = run->item.place && run->run.execution == EXECUTION_QUEUED;
     if (deadline == INT64_MAX || (is_queued && run->run.started_at))
         timers_clear(timers, &run->timer);

@@ -14,9 +14,10 @@ enum { STORE_RETRY_MS = 1000 };
 struct engine_share {
     struct environment *env;
     struct deferred matching; /* matches runs and workers */
-    uint64_t served;   /* value of engine::served when a worker last got a run of it */
-    uint32_t arriving; /* runs of triggers in flight */
-    bool is_retired;   /* its branch was archived, nothing starts in it any more */
+    uint64_t served;    /* value of engine::served when a worker last got a run of it */
+    uint32_t arriving;  /* runs of triggers in flight */
+    bool is_retired;    /* its branch was archived, nothing starts in it any more */
+    bool resumes_later; /* runs resume when the store works again */
 };
 
 struct engine {

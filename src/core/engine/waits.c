@@ -207,11 +207,41 @@ static enum decision decide_over(struct command *command, const struct run *now,
                : DECISION_NOTHING;
 }
 
+/* Runs of an environment that cannot resume now, because the store fails. */
+struct resumption {
+    struct store_retry retry; /* first */
+    struct environment *env;
+};
+
+static void on_resumption(struct store_retry *retry)
+{
+    struct resumption *resumption = container_of(retry, struct resumption, retry);
+    engine_share_of(resumption->env)->resumes_later = false;
+    engine_match(retry->engine, resumption->env);
+    environment_release(resumption->env);
+    free(resumption);
+}
+
+static void resume_later(struct engine *engine, struct environment *env)
+{
+    struct engine_share *share = engine_share_of(env);
+    if (share->resumes_later)
+        return;
+    struct resumption *resumption = mem_new(struct resumption);
+    resumption->env = env;
+    environment_hold(env);
+    share->resumes_later = true;
+    store_retry_later(engine, &resumption->retry, on_resumption);
+}
+
 void waits_resume(struct engine *engine, struct environment *env)
 {
     struct queue_item *item;
-    if (engine_store_fails(engine))
-        return; /* the run is placed again */
+    if (engine_store_fails(engine)) {
+        if (queues_next(&env->queues, AUDIENCE_RESUMED))
+            resume_later(engine, env);
+        return;
+    }
     while ((item = queues_next(&env->queues, AUDIENCE_RESUMED))) {
         const struct run *run = &container_of(item, struct tracked, item)->run;
         queues_run(&env->queues, item, bytes_slice(run->queue),
