@@ -190,9 +190,12 @@ describe("a fresh sign-in", () => {
     const rotate = (grace) => other.post(`${keysOf("dev")}/${main.id}/rotate`, { grace }, { key });
     ahead(10 * 60_000 + 1000);
     const late = await other.delete(`${keysOf("dev")}/${id}`, { key });
-    assert.deepEqual([late.status, late.json.error], [403, "This cannot be undone. It needs a sign-in that is younger than 10 minutes: confirm yours with POST /api/v1/sign-in/confirm"]);
+    assert.deepEqual([late.status, late.json.error], [403, "This needs a sign-in that is younger than 10 minutes: confirm yours with POST /api/v1/sign-in/confirm"]);
     assert.equal((await rotate("1h")).status, 403);
     assert.equal((await other.post(keysOf("dev"), { name: "two" }, { key })).status, 200, "making a key needs none");
+    assert.equal((await other.post("/api/v1/tokens", { name: "code" }, { key })).status, 403, "a token would confirm the sign-in that made it");
+    const { json: login } = await other.post("/api/v1/authorization-code", { codeChallenge: "A".repeat(43), codeChallengeMethod: "S256" }, { key: null });
+    assert.equal((await other.post(`/api/v1/authorization-code/${login.authorizationCode}/approve`, {}, { key })).status, 403, "and so would that of a login");
     const confirmed = await other.post("/api/v1/sign-in/confirm", { code: await link() }, { key });
     assert.equal(confirmed.status, 200, confirmed.text);
     assert.equal((await rotate("1h")).status, 200);
@@ -216,7 +219,7 @@ describe("a fresh sign-in", () => {
 
   test("is not the token of a program, and a sign-in makes no other sign-in", async () => {
     const { error } = await undone(keys.pat, 403), key = await signIn();
-    assert.equal(error, "This cannot be undone. It needs a sign-in that is younger than 10 minutes: POST /api/v1/sign-in makes one of this token");
+    assert.equal(error, "This needs a sign-in that is younger than 10 minutes: POST /api/v1/sign-in makes one of this token");
     const again = await gateway.post("/api/v1/sign-in", { code: key }, { key: null });
     assert.deepEqual([again.status, again.json.error], [400, "Unknown or expired token"]);
     await undone(await signIn(keys.pat), 200);

@@ -501,6 +501,8 @@ void auth_sign_for(const struct identity *caller, const char *const *scopes, siz
                           "\"aud\":\"https://api.trigger.dev\",\"exp\":");
     buf_add_number(&claims, (now_ms + ttl_ms) / 1000);
     buf_add_char(&claims, '}');
-    jwt_sign(buf_slice(&claims), slice_of(account->secret_key), out);
+    const struct secret *own = caller->secret; /* which ends the token with it */
+    jwt_sign(buf_slice(&claims), slice_of(own && own->key ? own->key : account->secret_key),
+             out);
     buf_finish(&claims);
 }

@@ -141,6 +141,14 @@ const char *api_not_ready(const struct api *api);
  * stood still. */
 const char *api_doubt(const struct api *api);
 
+/* Returns ERR_FORBIDDEN unless the caller is a sign-in whose person has proved within ten
+ * minutes who they are. Routes whose effect cannot be undone require that. */
+enum err api_check_fresh(struct api_call *call);
+
+/* The same for a sign-in only; a personal token needs no proof. Routes that make a
+ * credential require that, since the credential could prove who a sign-in is. */
+enum err api_check_not_stale(struct api_call *call);
+
 /* Returns ERR_DRAINING while the gateway refuses calls. In a drain that the next process
  * follows, it refuses only in doubt: clients that are connected are served to the end. */
 enum err api_check_ready(const struct api *api, struct failure *why);

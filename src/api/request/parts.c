@@ -106,6 +106,23 @@ const char *api_not_ready(const struct api *api)
     return api->not_ready ? api->not_ready : api_doubt(api);
 }
 
+enum err api_check_fresh(struct api_call *call)
+{
+    const struct secret *secret = call->identity->secret;
+    int64_t now_ms = loop_wall_ms(engine_loop(call->api->engine));
+    if (secret->signed_in && secret_is_fresh(secret, now_ms))
+        return OK;
+    return explain(&call->why, ERR_FORBIDDEN,
+                   "This needs a sign-in that is younger than 10 minutes: %s",
+                   secret->signed_in ? "confirm yours with POST /api/v1/sign-in/confirm"
+                                     : "POST /api/v1/sign-in makes one of this token");
+}
+
+enum err api_check_not_stale(struct api_call *call)
+{
+    return call->identity->secret->signed_in ? api_check_fresh(call) : OK;
+}
+
 enum err api_check_ready(const struct api *api, struct failure *why)
 {
     const char *reason = api->serves_on ? api_doubt(api) : api_not_ready(api);

@@ -70,18 +70,6 @@ enum err credential_check_caller(struct credential_write *op, int64_t now_ms)
     return explain(&op->write.why, ERR_UNAUTHORIZED, "%s", identity_ended_reason);
 }
 
-enum err credential_check_fresh(struct api_call *call)
-{
-    const struct secret *secret = call->identity->secret;
-    if (secret->signed_in && secret_is_fresh(secret, wall_of(call)))
-        return OK;
-    return explain(&call->why, ERR_FORBIDDEN,
-                   "This cannot be undone. It needs a sign-in that is younger than 10 "
-                   "minutes: %s",
-                   secret->signed_in ? "confirm yours with POST /api/v1/sign-in/confirm"
-                                     : "POST /api/v1/sign-in makes one of this token");
-}
-
 enum err credential_read_label(struct credential_write *op, const json_t *body)
 {
     const json_t *value = json_object_get(body, "name");
@@ -100,13 +88,13 @@ enum err credential_read_span(struct api_call *call, const json_t *body, const c
                               int64_t *ms)
 {
     const json_t *value = json_object_get(body, member);
-    const char *text = json_string_value(value);
+    struct slice text = { json_string_value(value), json_string_length(value) };
     if (!value || json_is_null(value))
         return OK;
     *ms = 0;
-    if (text && strcmp(text, "0") == 0)
+    if (text.ptr && slice_is(text, "0") && strcmp(member, "grace") == 0)
         return OK;
-    if (text && !text_to_duration_ms(slice_of(text), ms) && *ms > 0 &&
+    if (text.ptr && !text_to_duration_ms(text, ms) && *ms > 0 &&
         *ms <= (int64_t)SPAN_DAYS_MAX * DAY_MS)
         return OK;
     return explain(&call->why, ERR_INVALID,

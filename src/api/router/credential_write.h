@@ -39,10 +39,6 @@ void credential_write_begin(struct credential_write *op,
 /* Returns ERR_UNAUTHORIZED if the caller has ended since the write began. */
 enum err credential_check_caller(struct credential_write *op, int64_t now_ms);
 
-/* Returns ERR_FORBIDDEN unless the caller is a sign-in whose person has proved within ten
- * minutes who they are. Routes whose effect cannot be undone require that. */
-enum err credential_check_fresh(struct api_call *call);
-
 /* Reads a display name into op->label. */
 enum err credential_read_label(struct credential_write *op, const json_t *body);
 

@@ -180,7 +180,8 @@ static enum err decide_rotate(struct account_write *write, struct accounts *acco
     (void)accounts;
     enum err refused = check_caller(op, draft->now_ms);
     refused = refused ? refused : check_rotates(old, &write->why);
-    refused = refused ? refused : check_count(op, draft->now_ms);
+    if (!refused && op->grace_ms) /* no limit keeps a leaked key from being replaced */
+        refused = check_count(op, draft->now_ms);
     if (refused)
         return refused;
     bootstrap_generate_key(op->account->type, op->secret);
@@ -205,7 +206,7 @@ enum err key_rotate(struct api_call *call)
     json_decref(body);
     refused = refused ? refused : find_key(call, &account, &secret);
     refused = refused ? refused : check_rotates(secret, &call->why);
-    refused = refused ? refused : credential_check_fresh(call);
+    refused = refused ? refused : api_check_fresh(call);
     if (refused)
         return refused;
     struct credential_write *op = key_write_create(call, account, secret);
@@ -251,7 +252,7 @@ enum err key_revoke(struct api_call *call)
     struct secret *secret;
     enum err refused = find_key(call, &account, &secret);
     refused = refused ? refused : check_ends(secret, &call->why);
-    refused = refused ? refused : credential_check_fresh(call);
+    refused = refused ? refused : api_check_fresh(call);
     if (!refused)
         credential_write_begin(key_write_create(call, account, secret), decide_revoke,
                                reply_revoked);

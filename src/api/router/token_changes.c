@@ -52,7 +52,8 @@ static void reply_token(struct credential_write *op)
 enum err token_create(struct api_call *call)
 {
     json_t *body;
-    enum err refused = api_read_json(call, &body);
+    enum err refused = api_check_not_stale(call);
+    refused = refused ? refused : api_read_json(call, &body);
     if (refused)
         return refused;
     struct credential_write *op = credential_write_create(call);
@@ -105,7 +106,7 @@ enum err token_revoke(struct api_call *call)
     const struct secret *secret = find_own(call, id, now_ms);
     if (!secret)
         return explain(&call->why, ERR_NOT_FOUND, "Token not found");
-    enum err refused = secret == call->identity->secret ? OK : credential_check_fresh(call);
+    enum err refused = secret == call->identity->secret ? OK : api_check_fresh(call);
     if (refused)
         return refused;
     struct credential_write *op = credential_write_create(call);

@@ -8,18 +8,21 @@ import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { until, useNow } from "../lib/time.js";
 import { Button, Copy, Facts, Loading, Problem, Time } from "../ui/basic.jsx";
+import { useFresh } from "./fresh.jsx";
 
 export function Approve({ code }) {
   const path = `/api/v1/authorization-code/${encodeURIComponent(code)}`, now = useNow();
   const { data, error } = useQuery([code], () => session.personal("GET", path)), who = useQuery(["who"], () => session.personal("GET", "/api/v2/whoami"));
   const [approved, setApproved] = useState(), [isRefused, setRefused] = useState(false), [problem, setProblem] = useState(), [isBusy, setBusy] = useState(false);
+  const fresh = useFresh(true);
   useEffect(() => { document.title = "Approve login · runcast"; }, []);
 
   async function answer(verb) {
     setBusy(true);
     setProblem(undefined);
     try {
-      const answered = await session.personal("POST", `${path}/${verb}`, { body: {} });
+      const answered = await fresh.guard(() => session.personal("POST", `${path}/${verb}`, { body: {} }));
+      if (!answered) return setBusy(false);
       if (verb === "refuse") setRefused(true);
       else if (answered.callbackPort) location.assign(`http://127.0.0.1:${answered.callbackPort}/callback?approval_code=${encodeURIComponent(answered.approvalCode)}`);
       else setApproved(answered.approvalCode);
@@ -47,6 +50,7 @@ export function Approve({ code }) {
           {problem && <Problem error={problem} />}
           <div class="row-end flat"><Button kind="ghost" busy={isBusy} onClick={() => answer("refuse")}>Deny</Button><Button kind="primary" busy={isBusy} onClick={() => answer("approve")}>Approve</Button></div>
         </>}
+      {fresh.dialog}
     </main>
   );
 }

@@ -1,4 +1,4 @@
-// fresh.jsx - asks who is there, before something that cannot be undone.
+// fresh.jsx - asks who is there, before something that cannot be undone or makes a credential.
 //
 // The gateway refuses such a call with 403 if the sign-in is older than ten minutes. The person then pastes
 // another link or token, and the call is repeated.
@@ -20,7 +20,7 @@ function Confirm({ isSignIn, onDone, onClose }) {
   }
   return (
     <Dialog title="Confirm that it is you" onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" kind="primary" busy={isBusy} disabled={!text.trim()} onClick={confirm}>Confirm</Button></>}>
-      <p>This cannot be undone, and you signed in more than 10 minutes ago.</p>
+      <p>You signed in more than 10 minutes ago, and this needs a recent sign-in.</p>
       <Field label="Sign-in link or personal access token" type="password" autofocus value={text} onInput={(event) => setText(event.currentTarget.value)}
         error={error?.message} hint={<><code>runcast dashboard</code> on the gateway's machine prints a link</>} />
     </Dialog>

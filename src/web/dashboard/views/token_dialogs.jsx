@@ -20,14 +20,15 @@ function Made({ title, secret, children, onClose }) {
 }
 
 /** Creates a key if it has a path of keys, otherwise a token. */
-export function NewSecret({ path, env, onClose, onDone }) {
+export function NewSecret({ path, env, guard, onClose, onDone }) {
   const [name, setName] = useState(""), [expiresIn, setExpiresIn] = useState(path ? "" : "90d"), [made, setMade] = useState(), [isBusy, setBusy] = useState(false);
   const what = path ? "key" : "token";
   async function create() {
     setBusy(true);
     await attempt(async () => {
-      const { key, token } = await session.personal("POST", path ?? "/api/v1/tokens", { body: { name, expiresIn: expiresIn || undefined } });
-      setMade(key ?? token);
+      const made = await guard(() => session.personal("POST", path ?? "/api/v1/tokens", { body: { name, expiresIn: expiresIn || undefined } }));
+      if (!made) return;
+      setMade(made.key ?? made.token);
       onDone();
     });
     setBusy(false);
