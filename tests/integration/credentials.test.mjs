@@ -46,6 +46,22 @@ describe("a secret key", () => {
       assert.deepEqual(await call(method, `${keysOf("dev")}/${id}${rest}`, method === "POST" ? {} : undefined, fresh, 404), { error: "Key not found" });
   });
 
+  test("takes the public tokens along that it has obtained, when it is revoked", async () => {
+    const fresh = await signIn(), { id, key } = await call("POST", keysOf("staging"), { name: "leaked" }, fresh);
+    const { token } = await call("POST", "/api/v1/auth/public-tokens", { scopes: ["read:runs"], expirationTime: "30d" }, key);
+    assert.equal(await opens(token), "dev", "it opens what it was made for");
+    await call("DELETE", `${keysOf("staging")}/${id}`, undefined, fresh);
+    assert.deepEqual([await opens(key), await opens(token)], [false, false]);
+  });
+
+  test("is replaced immediately, however many others there are", async () => {
+    const fresh = await signIn();
+    for (let status = 200, n = 0; status === 200; n++) ({ status } = await gateway.post(keysOf("preview"), { name: `k${n}` }, { key: fresh }));
+    const main = (await list("preview")).find(({ isMain }) => isMain), rotate = (grace) => gateway.post(`${keysOf("preview")}/${main.id}/rotate`, { grace }, { key: fresh });
+    assert.equal((await rotate("1h")).status, 422, "with a grace there would be one more");
+    assert.equal((await rotate("0")).status, 200);
+  });
+
   test("that a user makes has a label and an end, opens its environment, and signs public tokens", async () => {
     const { id, key } = await call("POST", keysOf("dev"), { name: "  web app ", expiresIn: "90d" }, keys.pat);
     assert.match(key, /^tr_dev_\w{20,}$/);
@@ -59,7 +75,7 @@ describe("a secret key", () => {
     const { token } = await call("POST", "/api/v1/auth/public-tokens", { scopes: ["read:runs"] }, key);
     assert.equal((await gateway.get("/api/v1/runs", { key: token })).status, 200);
     assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/dev`, { key: keys.pat })).json.apiKey, keys.dev, "the main key stays the one of tasks and the CLI");
-    for (const body of [{}, { name: "" }, { name: "a\nb" }, { name: 5 }, { name: "x".repeat(101) }, { name: "x", expiresIn: "soon" }, { name: "x", expiresIn: 5 }, { name: "x", expiresIn: "9999d" }])
+    for (const body of [{}, { name: "" }, { name: "a\nb" }, { name: 5 }, { name: "x".repeat(101) }, { name: "x", expiresIn: "soon" }, { name: "x", expiresIn: 5 }, { name: "x", expiresIn: "9999d" }, { name: "x", expiresIn: "0" }, { name: "x", expiresIn: "1h\u0000x" }])
       await call("POST", keysOf("dev"), body, keys.pat, 400);
   });
 

@@ -478,6 +478,13 @@ static void add_grant(struct buf *claims, const struct secret *grant)
     buf_print(claims, ",\"act\":{\"sub\":\"%s\",\"pat\":\"%s\"}", grant->user->id, id);
 }
 
+struct slice identity_signing_key(const struct identity *identity,
+                                  const struct account *account)
+{
+    const struct secret *own = identity->secret;
+    return slice_of(own && own->key ? own->key : account->secret_key);
+}
+
 /* The scopes are in the order of the official SDK: given ones before added ones. */
 void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
                    int64_t now_ms, int64_t ttl_ms, struct buf *out)
@@ -501,8 +508,6 @@ void auth_sign_for(const struct identity *caller, const char *const *scopes, siz
                           "\"aud\":\"https://api.trigger.dev\",\"exp\":");
     buf_add_number(&claims, (now_ms + ttl_ms) / 1000);
     buf_add_char(&claims, '}');
-    const struct secret *own = caller->secret; /* which ends the token with it */
-    jwt_sign(buf_slice(&claims), slice_of(own && own->key ? own->key : account->secret_key),
-             out);
+    jwt_sign(buf_slice(&claims), identity_signing_key(caller, account), out);
     buf_finish(&claims);
 }

@@ -116,6 +116,11 @@ bool identity_is_for_user(const struct identity *identity);
 bool identity_may_some(const struct identity *identity, const char *action,
                        const char *type);
 
+/* Returns the key that signs public tokens of the account for this identity: the one that
+ * it has proved, so that they end with that key; for a user, the main one. */
+struct slice identity_signing_key(const struct identity *identity,
+                                  const struct account *account);
+
 /* Appends a public token for the caller's environment, with these scopes.
  *
  * It has the caller's realtime and act claims too. */

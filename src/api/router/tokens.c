@@ -122,7 +122,7 @@ static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms
     json_object_set_new(claims, "exp", json_integer((now_ms + ttl_ms) / 1000));
     json_tree_write(claims, &text);
     json_decref(claims);
-    jwt_sign(buf_slice(&text), slice_of(call->account->secret_key), &token);
+    jwt_sign(buf_slice(&text), identity_signing_key(call->identity, call->account), &token);
     buf_finish(&text);
     enum err err = OK;
     if (token.len > JWT_TEXT_MAX)
