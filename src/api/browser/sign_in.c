@@ -590,7 +590,7 @@ static const struct route routes[] = {
       .auth = AUTH_PERSONAL, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = approve_login,
       .id = "approve_authorization_code_v1", .summary = "A person approves a login",
       .reply = "{approvalCode: string, callbackPort?: integer}",
-      .also = "409" },
+      .also = "403 409" },
     { .method = HTTP_POST_, .path = LOGIN "/{code}/refuse",
       .auth = AUTH_PERSONAL, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = refuse_login,
       .id = "refuse_authorization_code_v1", .summary = "A person refuses a login",

@@ -84,18 +84,7 @@ static void project_making_begin(struct making *op,
  * what. */
 static void claim_request(struct making *op, const char *kind, const char *inside)
 {
-    struct buf space = { 0 };
-    buf_add_text(&space, CLAIM_NO_TASK);
-    buf_print(&space, "%s\n%s\n%s", kind, op->call->identity->user->id, inside);
-    op->claim = (struct claim){
-        .kind = CLAIM_REQUEST,
-        .env = ENV_INSTALLATION,
-        .key = api_request_claim(op->call, buf_slice(&space)),
-        .expires_at =
-            loop_wall_ms(engine_loop(api_engine(op->call->api))) + API_REQUEST_KEPT_MS,
-    };
-    buf_finish(&space);
-    if (op->claim.key)
+    if (api_claim_for_user(op->call, kind, inside, &op->claim))
         op->write.claim = &op->claim;
 }
 

@@ -219,6 +219,11 @@ struct bytes *api_request_claim(const struct api_call *call, struct slice kind);
 
 enum { API_REQUEST_KEPT_MS = 3600 * 1000 }; /* how long such a claim recognizes a retry */
 
+/* Sets the claim of a user's write on accounts. kind: what is made; inside: in what. The
+ * caller owns its key. Returns false if the call has no request id. */
+bool api_claim_for_user(const struct api_call *call, const char *kind, const char *inside,
+                        struct claim *claim);
+
 /* Returns the first parameter of that name; absent if there is none. */
 struct slice api_query(const struct api_call *call, const char *name);
 

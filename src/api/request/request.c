@@ -112,6 +112,23 @@ struct bytes *api_request_claim(const struct api_call *call, struct slice kind)
     return key;
 }
 
+bool api_claim_for_user(const struct api_call *call, const char *kind, const char *inside,
+                        struct claim *claim)
+{
+    struct buf space = { 0 };
+    int64_t now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
+    buf_add_text(&space, CLAIM_NO_TASK);
+    buf_print(&space, "%s\n%s\n%s", kind, call->identity->user->id, inside);
+    *claim = (struct claim){
+        .kind = CLAIM_REQUEST,
+        .env = ENV_INSTALLATION,
+        .key = api_request_claim(call, buf_slice(&space)),
+        .expires_at = now_ms + API_REQUEST_KEPT_MS,
+    };
+    buf_finish(&space);
+    return claim->key;
+}
+
 struct slice api_query(const struct api_call *call, const char *name)
 {
     for (size_t i = 0; i < call->query_count; i++)

@@ -10,11 +10,6 @@
 
 enum { SPAN_DAYS_MAX = 365, DAY_MS = 24 * 60 * 60 * 1000 };
 
-static int64_t wall_of(const struct api_call *call)
-{
-    return loop_wall_ms(engine_loop(api_engine(call->api)));
-}
-
 struct credential_write *credential_write_create(struct api_call *call)
 {
     struct credential_write *op = mem_new(struct credential_write);
@@ -104,17 +99,7 @@ enum err credential_read_span(struct api_call *call, const json_t *body, const c
 
 void credential_claim(struct credential_write *op, const char *kind, const char *inside)
 {
-    struct buf space = { 0 };
-    buf_add_text(&space, CLAIM_NO_TASK);
-    buf_print(&space, "%s\n%s\n%s", kind, op->call->identity->user->id, inside);
-    op->claim = (struct claim){
-        .kind = CLAIM_REQUEST,
-        .env = ENV_INSTALLATION,
-        .key = api_request_claim(op->call, buf_slice(&space)),
-        .expires_at = wall_of(op->call) + API_REQUEST_KEPT_MS,
-    };
-    buf_finish(&space);
-    if (op->claim.key)
+    if (api_claim_for_user(op->call, kind, inside, &op->claim))
         op->write.claim = &op->claim;
 }
 

@@ -117,7 +117,7 @@ static const struct route routes[] = {
       .id = "create_token_v1", .summary = "Make a personal access token, which is shown once",
       .body = "{name: string, expiresIn?: string|null, ...}",
       .reply = "{id: string, name: string, token: string}",
-      .also = "422" },
+      .also = "403 422" },
     { .method = HTTP_DELETE_, .path = "/api/v1/tokens/{tokenId}",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = token_revoke,
       .id = "revoke_token_v1", .summary = "Revoke a personal access token, after a fresh sign-in",
