@@ -9,6 +9,7 @@ import { after, before, describe, test } from "node:test";
 import { makeBundle } from "../support/js/bundles.mjs";
 import { Builder, bundle as noArchive, Deployer, KeptFiles } from "../support/js/deployments.mjs";
 import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { LossyProxy } from "../support/js/lossy_proxy.mjs";
 import { fakeNode, isRoot, processesOf, runnerUid, Supervisor, versionsFolder } from "../support/js/supervisor.mjs";
 
 const quick = ["--deploy-hold", "20s", "--dequeue-wait", "2s"];
@@ -26,7 +27,7 @@ async function begin({ t, options = [], npm = "exit 7", gatewayOptions = [], gat
   const { token } = await Builder.start(gateway);
   const supervisor = await Supervisor.start(gateway, { t, token, options, preload, env: { PATH: `${fakeNpm(npm)}:${process.env.PATH}`, ...env } });
   const cli = new Deployer(gateway);
-  const log = (id) => until(async () => (await cli.get(`/api/v1/deployments/${id}/logs`)).text || undefined, { what: "the log" });
+  const log = async (id) => (await cli.get(`/api/v1/deployments/${id}/logs`)).text;
   const newest = async () => (await cli.get("/api/v1/deployments")).json.data[0];
   const versions = () => fs.readdirSync(path.join(supervisor.folder, "versions")).sort();
   const refused = async (bundle, more) => {
@@ -201,6 +202,20 @@ test("a supervise role that is stopped in the middle of a build loses it, and bu
   const next = await world.cli.deploy({}, makeBundle());
   assert.equal(next.status, 200, next.text);
   await world.end();
+});
+
+test("the log of a build is whole even if an answer to one of its parts is lost", async (t) => {
+  const gateway = await startGateway({ t, options: quick }), proxy = await LossyProxy.start(gateway.port, t);
+  const { token } = await Builder.start(gateway), supervisor = await Supervisor.start({ url: proxy.url }, { t, token });
+  const lost = proxy.lose(/\/builds\/.+\/heartbeat$/), cli = new Deployer(gateway);
+  const index = `for (let i = 0; i < 2_000; i++) console.log("line", i, "${"x".repeat(80)}"); await register(["hello"]);`;
+  const { status, json } = await cli.deploy({}, makeBundle({ index }));
+  assert.equal(status, 200, JSON.stringify(json));
+  await lost;
+  const { text } = await cli.get(`/api/v1/deployments/${json.id}/logs`);
+  assert.ok(text.includes("line 0 ") && text.includes("line 1999 "), text.slice(-200));
+  await supervisor.stop();
+  await gateway.stop();
 });
 
 test("versions that the gateway no longer keeps are removed where they were built", async (t) => {

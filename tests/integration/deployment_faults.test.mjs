@@ -146,6 +146,20 @@ test("a forced deployment also cancels one requested a moment ago that is not wr
   assert.ok(stored.includes(made.id) && !stored.includes('{"sealed":'), "of a build that never began no variables were written");
 });
 
+test("the log of a build is whole as soon as its deployment has ended, even if the disk is slow", async (t) => {
+  const control = path.join(temporaryFolder(), "control");
+  const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"], { preload: "shim_sync", env: { SHIM_CONTROL: control } });
+  const answer = cli.initialize(cli.body(await cli.artifact())), build = await builder.take(), { id } = build.deployment;
+  assert.equal((await builder.heartbeat(build, { step: "BUILDING", log: "installing\n" })).status, 200);
+  await builder.register(build, ["hello"]);
+  fs.writeFileSync(control, "delay 400"); // the log is written after the status
+  const completed = builder.complete(build);
+  await until(async () => (await cli.show(id)).status === "DEPLOYED", { what: "its end" });
+  assert.equal((await cli.get(`/api/v1/deployments/${id}/logs`)).text, "installing\n");
+  assert.deepEqual([(await completed).status, (await answer).status], [200, 200]);
+  await gateway.stop();
+});
+
 test("a deployment whose cancellation cannot be written is canceled when the disk has space again", async (t) => {
   const control = path.join(temporaryFolder(), "control");
   const { gateway, cli } = await start(t, [], { preload: "shim_sync", env: { SHIM_CONTROL: control } });

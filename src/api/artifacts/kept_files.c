@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "api/artifacts/kept_sweep.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -23,6 +24,7 @@ struct kept_files {
     char *folder;
     unsigned busy; /* requests of the store in flight */
     bool stopped;
+    struct list unasked; // unasked_writing::link
     struct kept_sweep sweep;
 };
 
@@ -35,6 +37,7 @@ struct kept_files *kept_files_create(struct loop *loop, struct store *store,
     files->loop = loop;
     files->store = store->ops->file ? store : NULL;
     files->folder = mem_text(buf_slice(&folder));
+    list_init(&files->unasked);
     buf_finish(&folder);
     return files;
 }
@@ -205,23 +208,53 @@ void kept_writing_begin(struct kept_files *files, struct kept_writing *writing)
     kept_putting_begin(&writing->putting);
 }
 
+/* A file whose owner does not wait for the end of the writing. */
+struct unasked_writing {
+    struct kept_writing writing;
+    struct list link;    // kept_files::unasked
+    struct list readers; // kept_reading::link; they begin when the file is written
+};
+
+static void begin_reading(struct kept_reading *reading);
+
 static void on_written_unasked(struct kept_writing *writing, enum err status)
 {
+    struct unasked_writing *unasked =
+        container_of(writing, struct unasked_writing, writing);
     if (status)
         log_warn("cannot write a file of a deployment", "name", writing->name.text,
                  "reason", errors[status].text, NULL);
+    list_remove(&unasked->link);
+    list_each (link, &unasked->readers) {
+        list_remove(link);
+        begin_reading(container_of(link, struct kept_reading, link));
+    }
     bytes_unref(writing->content);
-    free(writing);
+    free(unasked);
 }
 
 void kept_files_write(struct kept_files *files, struct store_file_name name,
                       struct bytes *content)
 {
-    struct kept_writing *writing = mem_new(struct kept_writing);
-    writing->name = name;
-    writing->content = bytes_ref(content);
-    writing->done = on_written_unasked;
-    kept_writing_begin(files, writing);
+    struct unasked_writing *unasked = mem_new(struct unasked_writing);
+    unasked->writing = (struct kept_writing){ .name = name,
+                                              .content = bytes_ref(content),
+                                              .done = on_written_unasked };
+    list_init(&unasked->readers);
+    list_append(&files->unasked, &unasked->link);
+    kept_writing_begin(files, &unasked->writing);
+}
+
+static struct unasked_writing *find_unasked(const struct kept_files *files,
+                                            const struct store_file_name *name)
+{
+    list_each (link, &files->unasked) {
+        struct unasked_writing *unasked = container_of(link, struct unasked_writing, link);
+        const struct store_file_name *written = &unasked->writing.name;
+        if (written->env == name->env && strcmp(written->text, name->text) == 0)
+            return unasked;
+    }
+    return NULL;
 }
 
 /* ---- reading ---- */
@@ -272,11 +305,9 @@ static void on_piece(struct store_file *req, enum store_status status)
     read_piece(reading);
 }
 
-void kept_reading_begin(struct kept_files *files, struct kept_reading *reading)
+static void begin_reading(struct kept_reading *reading)
 {
-    reading->files = files;
-    reading->piece = NULL;
-    reading->found = (struct buf){ 0 };
+    struct kept_files *files = reading->files;
     if (!files->store) {
         reading->file = (struct piece_reading){ .path = path_of(files, &reading->name),
                                                 .offset = reading->offset,
@@ -291,6 +322,18 @@ void kept_reading_begin(struct kept_files *files, struct kept_reading *reading)
                              .done = on_piece };
     files->busy++;
     read_piece(reading);
+}
+
+void kept_reading_begin(struct kept_files *files, struct kept_reading *reading)
+{
+    struct unasked_writing *unasked = find_unasked(files, &reading->name);
+    reading->files = files;
+    reading->piece = NULL;
+    reading->found = (struct buf){ 0 };
+    if (unasked)
+        list_append(&unasked->readers, &reading->link);
+    else
+        begin_reading(reading);
 }
 
 /* ---- removing ---- */

@@ -15,6 +15,7 @@
 #include "api/artifacts/kept_putting.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/list.h"
 
 struct kept_files;
 struct loop;
@@ -62,7 +63,8 @@ struct kept_writing {
 
 void kept_writing_begin(struct kept_files *files, struct kept_writing *writing);
 
-/* Does the same, without a callback: an error is logged. Takes a reference to content. */
+/* Does the same, without a callback: an error is logged. Takes a reference to content. A
+ * reading that begins from now on gets what was written. */
 void kept_files_write(struct kept_files *files, struct store_file_name name,
                       struct bytes *content);
 
@@ -76,6 +78,7 @@ struct kept_reading {
     int64_t size;        /* out: of the whole file */
 
     struct kept_files *files; /* private from here on */
+    struct list link;         // unasked_writing::readers, until the file is written
     struct piece_reading file;
     struct store_file request;
     struct buf found;

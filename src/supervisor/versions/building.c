@@ -118,6 +118,13 @@ static void give_up(struct building *building, const char *why)
     version_job_cancel(&building->job);
 }
 
+static bool may_report_later(const struct building *building,
+                             const struct gateway_call *call)
+{
+    return gateway_call_may_retry(call) && !building->stopped &&
+           loop_now_ms(building->loop) < building->report_until_ms;
+}
+
 static void on_beaten(struct gateway_call *call)
 {
     struct building *building = container_of(call, struct building, heartbeat);
@@ -129,6 +136,8 @@ static void on_beaten(struct gateway_call *call)
         give_up(building, "it is no longer assigned to this builder");
     if (building->state == BUILDING_ENDING) {
         maybe_end(building);
+    } else if (building->state == BUILDING_REPORTING && may_report_later(building, call)) {
+        look_in(building, next_pause(building));
     } else if (building->state == BUILDING_REPORTING) {
         building->log_stopped = call->status != 200;
         report(building);
@@ -174,10 +183,8 @@ static void on_beat(struct timer *timer)
 static void on_reported(struct gateway_call *call)
 {
     struct building *building = container_of(call, struct building, call);
-    bool again = gateway_call_may_retry(call) && !building->stopped &&
-                 loop_now_ms(building->loop) < building->report_until_ms;
     building->calls = false;
-    if (again) {
+    if (may_report_later(building, call)) {
         look_in(building, next_pause(building));
         return;
     }
@@ -395,7 +402,7 @@ static void on_time(struct timer *timer)
     if (building->state == BUILDING_IDLE)
         ask(building);
     else if (building->state == BUILDING_REPORTING)
-        complete(building);
+        report(building);
 }
 
 /* ---- interface ---- */
