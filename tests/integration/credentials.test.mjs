@@ -79,16 +79,19 @@ describe("a secret key", () => {
       await call("POST", keysOf("dev"), body, keys.pat, 400);
   });
 
-  test("survives a restart and a rotation of the encryption key, with its label", async () => {
-    const { id, key } = await call("POST", keysOf("prod"), { name: "ci" }, keys.pat);
-    await run("vault", "rotate");
-    await gateway.stop();
-    await gateway.restart();
-    assert.equal(await opens(key), "dev");
-    const one = (await list("prod")).find((each) => each.id === id);
+  test("survives a restart and a rotation of the encryption key, with its label", async (t) => {
+    const [before, next] = ["5e", "6f"].map((byte) => byte.repeat(32)), rotated = await startGateway({ t, env: { RUNCAST_ENCRYPTION_KEY: before } });
+    const { id, key } = (await rotated.post(keysOf("prod"), { name: "ci" }, { key: keys.pat })).json;
+    const { code, all } = await runProgram(["vault", "rotate", "--data", rotated.data], { env: { RUNCAST_ENCRYPTION_KEY: before, RUNCAST_NEXT_ENCRYPTION_KEY: next } });
+    assert.equal(code, 0, all);
+    await rotated.stop();
+    await rotated.restart({ env: { RUNCAST_ENCRYPTION_KEY: next } });
+    assert.equal((await rotated.get("/api/v1/runs", { key })).status, 200);
+    const one = (await rotated.get(keysOf("prod"), { key: keys.pat })).json.data.find((each) => each.id === id);
     assert.deepEqual([one.label, one.isMain, one.expiresAt], ["ci", false, undefined]);
-    assert.equal((await call("POST", `${keysOf("prod")}/${id}/reveal`, undefined, keys.pat)).key, key);
-    assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/prod`, { key: keys.pat })).json.apiKey, keys.prod);
+    assert.equal((await rotated.post(`${keysOf("prod")}/${id}/reveal`, undefined, { key: keys.pat })).json.key, key);
+    assert.equal((await rotated.get(`/api/v1/projects/${keys.ref}/prod`, { key: keys.pat })).json.apiKey, keys.prod);
+    await rotated.stop();
   });
 
   test("is made once by a repeated request", async () => {

@@ -53,10 +53,10 @@ describe("a bundle of --dry-run", () => {
   });
 
   test("can be rolled back to and promoted again, by the command that the output names", async () => {
-    await world.refused(["promote", first], 1, new RegExp(`^runcast: version ${first} is older than the current one, ${second}; use runcast rollback ${first}\n$`));
+    await world.refused(["promote", first], 1, new RegExp(`^runcast: version ${first} is older than the current one, ${second}; runcast rollback makes an older version current, and runcast versions lists those that exist\n$`));
     assert.equal(await world.good(["rollback", first]), `version ${first} is the current one of prod, after ${second}\n`);
     assert.match(await world.good(["versions"]), new RegExp(`^\\* ${first}`, "m"));
-    await world.refused(["rollback", second], 1, new RegExp(`version ${second} is newer than the current one, ${first}; use runcast promote ${second}`));
+    await world.refused(["rollback", second], 1, new RegExp(`version ${second} is newer than the current one, ${first}; runcast promote makes a newer version current, and runcast versions lists`));
     await world.refused(["rollback", first], 1, /is already the current one/);
     assert.equal(await world.good(["promote", second, "--env", "prod"]), `version ${second} is the current one of prod, after ${first}\n`);
     await world.refused(["promote", "20990101.1"], 1, /^runcast: 20990101\.1: Deployment not found; runcast versions lists those that exist\n$/);

@@ -212,7 +212,7 @@ test("every operation stays within the credential's environment and project", as
     [{ key: keys.pat, env: "nope" }, 404, /^Environment not found$/],
     [{ key: keys.preview, env: "preview" }, 401, /^x-trigger-branch header required for preview env$/],
     [{ key: "tr_dev_wrongwrongwrongwrongwron" }, 401, /^Invalid API key$/],
-    [{ key: "tr_pat_wrongwrongwrongwrongwrongwrongwrongwron" }, 401, /^Invalid API key$/],
+    [{ key: "tr_pat_wrongwrongwrongwrongwrongwrongwrongwron" }, 401, /^Invalid or Missing PAT: the personal access token is unknown, expired or revoked$/],
     [{ key: null }, 401, /^No authorization header provided$/],
   ];
   for (const [operation, send] of Object.entries(elsewhere))

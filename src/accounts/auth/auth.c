@@ -366,7 +366,12 @@ static enum err identify_new(struct auth *auth, struct slice text, int64_t now_m
     struct secret *secret = accounts_secret(auth->accounts, text, now_ms);
     if (!secret || personal != (secret->user != NULL) ||
         worker != secret_is_of_worker(secret))
-        return explain(why, ERR_UNAUTHORIZED, "Invalid API key");
+        return explain(why, ERR_UNAUTHORIZED, "%s",
+                       personal ? "Invalid or Missing PAT: the personal access token is "
+                                  "unknown, expired or revoked"
+                       : worker ? "Invalid API key: the worker token is unknown, expired "
+                                  "or revoked"
+                                : "Invalid API key");
     identity->kind = personal ? CREDENTIAL_PERSONAL_TOKEN
                      : worker ? CREDENTIAL_WORKER_TOKEN
                               : CREDENTIAL_SECRET_KEY;

@@ -125,6 +125,29 @@ static enum err check_user(struct api_call *call)
     return api_check_scope(call, action, call->area->tag, id);
 }
 
+static const char *kind_name(enum credential kind)
+{
+    switch (kind) {
+    case CREDENTIAL_SECRET_KEY: return "the secret key of an environment";
+    case CREDENTIAL_PUBLIC_TOKEN: return "a public token";
+    case CREDENTIAL_PERSONAL_TOKEN: return "a personal access token";
+    case CREDENTIAL_WORKER_TOKEN: return "a worker token";
+    case CREDENTIAL_BUILD_KEY: return "the key of a build";
+    default: return "this credential";
+    }
+}
+
+/* Returns the name of the credential that a route is meant for, though it may accept
+ * others. */
+static const char *needed_by(unsigned auth)
+{
+    return kind_name(auth & AUTH_KEY        ? CREDENTIAL_SECRET_KEY
+                     : auth & AUTH_PERSONAL ? CREDENTIAL_PERSONAL_TOKEN
+                     : auth & AUTH_WORKER   ? CREDENTIAL_WORKER_TOKEN
+                     : auth & AUTH_BUILD    ? CREDENTIAL_BUILD_KEY
+                                            : CREDENTIAL_PUBLIC_TOKEN);
+}
+
 static enum err check_credential(struct api_call *call, const struct route *route)
 {
     enum err refused = identify(call);
@@ -137,9 +160,10 @@ static enum err check_credential(struct api_call *call, const struct route *rout
     log_decision("credential refused", call->account ? call->account->id : NULL, NULL,
                  "its kind may not call this route", "client", call->x->peer, "route",
                  route->path, NULL);
-    return explain(&call->why, ERR_UNAUTHORIZED,
-                   route->auth == AUTH_PERSONAL ? "Invalid or Missing PAT"
-                                                : "Invalid API key");
+    return explain(
+        &call->why, ERR_UNAUTHORIZED, "%s: this call needs %s, not %s",
+        route->auth == AUTH_PERSONAL ? "Invalid or Missing PAT" : "Invalid API key",
+        needed_by(route->auth), kind_name(call->identity->kind));
 }
 
 /* ---- features that runcast lacks ---- */

@@ -63,7 +63,9 @@ static void render_code(struct bytes *error, const struct error_texts *texts,
         buf_add(out, SLICE(": "));
         rope_add(out, error, words);
     }
-    buf_add(out, SLICE("\"}"));
+    buf_add_char(out, '"');
+    add_raw(",\"stackTrace\":", error, texts->stack, out); /* of a crash: standard error */
+    buf_add_char(out, '}');
 }
 
 void run_error_render(struct bytes *error, struct buf *out)

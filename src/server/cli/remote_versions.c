@@ -95,14 +95,16 @@ static bool check_direction(const struct remote_session *session, const char *ve
     int order = *current ? compare(version, current) : 0;
     if (back && order > 0)
         fprintf(session->err,
-                "runcast: version %s is newer than the current one, %s; use runcast "
-                "promote %s\n",
-                version, current, version);
+                "runcast: version %s is newer than the current one, %s; runcast promote "
+                "makes a newer version current, and runcast versions lists those that "
+                "exist\n",
+                version, current);
     else if (!back && order < 0)
         fprintf(session->err,
-                "runcast: version %s is older than the current one, %s; use runcast "
-                "rollback %s\n",
-                version, current, version);
+                "runcast: version %s is older than the current one, %s; runcast rollback "
+                "makes an older version current, and runcast versions lists those that "
+                "exist\n",
+                version, current);
     return back ? order <= 0 : order >= 0;
 }
 

@@ -19,7 +19,8 @@ static void an_error_is_shown_as_message_name_and_stack(void **state)
           "{\"message\":\"Canceled by user\"}" },
         { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"MAX_DURATION_EXCEEDED\","
           "\"message\":\"took long\",\"stackTrace\":\"at y\"}",
-          "{\"message\":\"trigger.dev internal error (MAX_DURATION_EXCEEDED)\"}" },
+          "{\"message\":\"trigger.dev internal error (MAX_DURATION_EXCEEDED)\","
+          "\"stackTrace\":\"at y\"}" },
         { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_RUN_CANCELLED\",\"message\":"
           "\"\\\"b\\\"\"}",
           "{\"message\":\"trigger.dev internal error (TASK_RUN_CANCELLED): \\\"b\\\"\"}" },
