@@ -183,15 +183,30 @@ describe("gateway and supervise role", () => {
     await world.gateway.stop();
   });
 
-  test("a killed supervise role leaves no process, and its run is retried", async (t) => {
-    const world = await begin(t, { gatewayOptions: quick });
+  test("a killed supervise role leaves no process, and the next one reports its runs", async (t) => {
+    const world = await begin(t), list = path.join(world.folder, "supervise.runs");
     const id = await world.trigger({ do: "sleep", ms: 2500 });
     await world.when("started");
+    await until(() => fs.readFileSync(list, "utf8").startsWith(`${id} `), { what: "its line in the list" });
     await world.supervisor.kill();
     await until(() => processesOf(world.version).length === 0, { what: "the end of its processes" });
     await world.supervisor.begin();
-    const run = await world.ended(id, 30_000);
+    const run = await world.ended(id, 30_000); // long before its heartbeat timeout of five minutes
     assert.deepEqual([run.status, run.output.attempt], ["COMPLETED", 2]);
+    assert.match(world.supervisor.log, new RegExp(`reporting a run of an earlier supervise role.*${id} attempt=1`));
+    await until(() => fs.readFileSync(list, "utf8") === "", { what: "it has no run" });
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
+  test("a run whose last attempt ends with a killed supervise role fails with the reason", async (t) => {
+    const world = await begin(t), id = await world.trigger({ do: "hang" }, { maxAttempts: 1 });
+    await world.when("started");
+    await until(() => fs.readFileSync(path.join(world.folder, "supervise.runs"), "utf8").endsWith(" 1\n"), { what: "its line in the list" });
+    await world.supervisor.kill();
+    await world.supervisor.begin();
+    const { status, error } = await world.ended(id, 30_000);
+    assert.deepEqual([status, error.message], ["CRASHED", "trigger.dev internal error (TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE): the supervise role that had the run ended"]);
     await world.supervisor.stop();
     await world.gateway.stop();
   });

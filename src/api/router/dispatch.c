@@ -160,10 +160,10 @@ static enum err check_credential(struct api_call *call, const struct route *rout
     log_decision("credential refused", call->account ? call->account->id : NULL, NULL,
                  "its kind may not call this route", "client", call->x->peer, "route",
                  route->path, NULL);
-    return explain(
-        &call->why, ERR_UNAUTHORIZED, "%s: this call needs %s, not %s",
-        route->auth == AUTH_PERSONAL ? "Invalid or Missing PAT" : "Invalid API key",
-        needed_by(route->auth), kind_name(call->identity->kind));
+    return explain(&call->why, ERR_UNAUTHORIZED, "%s: this call needs %s, not %s",
+                   route->auth == AUTH_PERSONAL ? "Invalid or Missing PAT"
+                                                : "Invalid API key",
+                   needed_by(route->auth), kind_name(call->identity->kind));
 }
 
 /* ---- features that runcast lacks ---- */

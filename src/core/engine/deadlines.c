@@ -137,8 +137,8 @@ static enum decision stalled(const struct command *command, const struct run *no
     log_lost(command, now);
     run_end_with(next,
                  error_internal(code, command->env->is_dev
-                                          ? "Its worker (trigger dev) disconnected and "
-                                            "sent no more heartbeats for the run"
+                                          ? "No heartbeat came for the run: trigger dev "
+                                            "ended, or could not report the end"
                                           : "The worker stopped its heartbeat"),
                  marks);
     return DECISION_COMMIT;

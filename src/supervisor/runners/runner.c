@@ -68,6 +68,7 @@ static void destroy(struct runner *runner)
     struct runner_shared *shared = runner->shared;
     struct failure why;
     table_remove(&shared->runners, slice_of(runner->id));
+    shared->on_changed(shared->owner);
     shared->on_gone(runner);
     timers_clear(loop_timers(shared->loop), &runner->timer);
     timers_clear(loop_timers(shared->loop), &runner->handed);
@@ -110,6 +111,7 @@ static void try_again(struct runner *runner)
                  runner->call.status ? "rejected by the gateway"
                                      : "the gateway is unreachable",
                  NULL);
+        shared->unreported |= shared->draining;
         destroy(runner);
         return;
     }
@@ -397,6 +399,7 @@ static struct runner *create(struct runner_shared *shared, struct run_message *m
     runner->has_run = true;
     name_runner(runner);
     table_insert(&shared->runners, runner);
+    shared->on_changed(shared->owner);
     return runner;
 }
 
@@ -422,6 +425,19 @@ void runner_refuse(struct runner_shared *shared, struct run_message *message,
     give_back(runner, reason);
 }
 
+void runner_report_left(struct runner_shared *shared, struct run_message *message)
+{
+    int64_t attempt = message->attempt;
+    struct runner *runner = create(shared, message);
+    runner->facts = (struct runner_facts){ .started = attempt > 0,
+                                           .open = attempt > 0,
+                                           .attempt = attempt };
+    runner->end = (struct process_end){ .cause = PROCESS_SIGNALED, .status = SIGKILL };
+    runner->reason = mem_text(SLICE("the supervise role that had the run ended"));
+    shared->on_run(runner);
+    report(runner);
+}
+
 /* ---- responses that the controller gets ---- */
 
 void runner_note_started(struct runner *runner, struct slice answer)
@@ -433,6 +449,7 @@ void runner_note_started(struct runner *runner, struct slice answer)
     if (scan_type(run) == SCAN_OBJECT && members_number(run, "attemptNumber", &attempt))
         runner->facts.attempt = attempt;
     runner->facts.started = runner->facts.open = true;
+    runner->shared->on_changed(runner->shared->owner);
     timers_clear(loop_timers(runner->shared->loop), &runner->handed);
 }
 
@@ -441,6 +458,7 @@ void runner_note_completed(struct runner *runner, struct slice answer)
     if (!runner_end_is_final(answer))
         return;
     runner->facts.open = false;
+    runner->shared->on_changed(runner->shared->owner);
     set_report_deadline(runner, LEAVE_MS);
 }
 
@@ -519,6 +537,7 @@ void runner_rebind(struct runner *runner, struct run_message *message,
     runner->has_run = true;
     runner->idle = false;
     runner->shared->figures.warm_starts++;
+    runner->shared->on_changed(runner->shared->owner);
     runner->shared->on_run(runner);
 }
 

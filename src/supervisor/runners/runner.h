@@ -46,9 +46,12 @@ struct runner_shared {
     bool draining;
     struct table runners; /* by id; set up by runner_shared_init */
     struct runner_figures figures;
+    bool unreported; /* a report was given up because this process is ending */
 
     void *owner;
-    void (*on_run)(struct runner *runner);  /* it got its first or another run */
+    void (*on_run)(struct runner *runner); /* it got its first or another run */
+    /* a runner got or lost a run, or an attempt began or ended */
+    void (*on_changed)(void *owner);
     void (*on_done)(struct runner *runner); /* its run has ended and its place is free */
     /* a run began or ceased to wait, so the free places may have changed */
     void (*on_room)(void *owner);
@@ -102,6 +105,11 @@ struct runner *runner_begin(struct runner_shared *shared, struct run_message *me
 /* Releases a run without starting a process, for this reason; no place is taken for it. */
 void runner_refuse(struct runner_shared *shared, struct run_message *message,
                    const char *reason);
+
+/* Reports the end of a run whose process, and whose supervise role, were killed.
+ *
+ * message: run, snapshot and attempt are set; attempt 0: none was started. */
+void runner_report_left(struct runner_shared *shared, struct run_message *message);
 
 /* Note the gateway's response to a call of the controller, by kind of call. */
 void runner_note_started(struct runner *runner, struct slice answer);

@@ -14,6 +14,7 @@
 #include "net/client/trust.h"
 #include "os/process/cgroup.h"
 #include "os/process/children.h"
+#include "supervisor/runners/left_runs.h"
 #include "supervisor/runners/workload.h"
 #include "supervisor/supervise/admission.h"
 #include "supervisor/supervise/dequeuing.h"
@@ -52,6 +53,7 @@ struct supervise {
     struct trust *trust;
     struct places places;
     struct runner_shared shared;
+    struct left_runs left;
     struct workload *workload;   /* NULL until begin_work */
     struct dequeuing *dequeuing; /* NULL until begin_work */
     struct building *building;   /* NULL until begin_work, or if nothing is built here */
@@ -153,6 +155,12 @@ static void on_run(struct runner *runner)
         gateway_notices_follow(supervise->notices, runner->message.run);
 }
 
+static void on_changed(void *owner)
+{
+    struct supervise *supervise = owner;
+    left_runs_note(&supervise->left);
+}
+
 static void on_done(struct runner *runner)
 {
     look(supervise_of(runner));
@@ -173,6 +181,8 @@ static void on_closed(void *owner)
     struct supervise *supervise = owner;
     struct supervise_events events = supervise->events;
     struct failure none = { 0 };
+    if (supervise->dequeuing) /* else the list is still that of the role before */
+        left_runs_finish(&supervise->left);
     dequeuing_destroy(supervise->dequeuing);
     admission_destroy(supervise->admission);
     building_destroy(supervise->building);
@@ -365,10 +375,12 @@ static enum err share(struct supervise *supervise, struct failure *why)
                                       .warm = options->warm > 0,
                                       .owner = supervise,
                                       .on_run = on_run,
+                                      .on_changed = on_changed,
                                       .on_done = on_done,
                                       .on_room = look,
                                       .on_gone = on_gone };
     runner_shared_init(shared);
+    left_runs_init(&supervise->left, shared);
     enum err refused = site_open(supervise->loop, options->folder, &shared->site, why);
     if (!refused && *options->runner_user)
         refused = site_check_way(shared->site, why);
@@ -459,6 +471,7 @@ static enum err begin_work(struct supervise *supervise, const char *token,
     begin_sweeping(supervise);
     begin_making_versions(supervise);
     site_remove_left(shared->site);
+    left_runs_report(&supervise->left);
     log_info("supervising", "url", options->url, "folder", options->folder, "instance",
              supervise->instance, "user",
              *options->runner_user ? options->runner_user : "its own", NULL);

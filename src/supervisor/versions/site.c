@@ -20,7 +20,13 @@
 #include "base/work.h"
 #include "os/files/folder.h"
 
-enum { GONE_LEN = 24, PIDS_MAX = 1 << 20, STAT_MAX = 1024, START_TIME_FIELD = 22 };
+enum {
+    GONE_LEN = 24,
+    LIST_MAX = 1 << 20, /* bytes */
+    LIST_NAME_MAX = 64,
+    STAT_MAX = 1024,
+    START_TIME_FIELD = 22
+};
 
 static const char lock_name[] = "supervise.lock", pids_name[] = "supervise.pids";
 static const char gone_prefix[] = ".gone-";
@@ -96,21 +102,36 @@ static uint64_t start_of(pid_t pid)
     return started;
 }
 
-/* Writes a temporary file and renames it, so that half a list is never read. */
-static void write_children(struct site *site)
+void site_write_list(struct site *site, const char *name, struct slice text)
 {
-    static const char temporary[] = "supervise.pids.new";
-    struct buf text = { 0 };
-    for (size_t i = 0; i < site->child_count; i++)
-        buf_print(&text, "%d %" PRIu64 "\n", (int)site->children[i].pid,
-                  site->children[i].started);
+    char temporary[LIST_NAME_MAX];
+    snprintf(temporary, sizeof(temporary), "%s.new", name);
     int file = openat(site->folder, temporary,
                       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     bool written = file >= 0 && write(file, text.ptr, text.len) == (ssize_t)text.len;
     if (file >= 0)
         close(file);
-    if (!written || renameat(site->folder, temporary, site->folder, pids_name))
-        log_warn("cannot write the list of children", "folder", site->path, NULL);
+    if (!written || renameat(site->folder, temporary, site->folder, name))
+        log_warn("cannot write a list", "folder", site->path, "name", name, NULL);
+}
+
+void site_read_list(struct site *site, const char *name, struct buf *out)
+{
+    int file = openat(site->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t len = file < 0 ? -1 : read(file, buf_reserve(out, LIST_MAX), LIST_MAX);
+    if (file >= 0)
+        close(file);
+    if (len > 0)
+        out->len += (size_t)len;
+}
+
+static void write_children(struct site *site)
+{
+    struct buf text = { 0 };
+    for (size_t i = 0; i < site->child_count; i++)
+        buf_print(&text, "%d %" PRIu64 "\n", (int)site->children[i].pid,
+                  site->children[i].started);
+    site_write_list(site, pids_name, buf_slice(&text));
     buf_finish(&text);
 }
 
@@ -153,11 +174,7 @@ static void kill_line(struct slice line)
 static void kill_orphans(struct site *site)
 {
     struct buf text = { 0 };
-    int file = openat(site->folder, pids_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t len = file < 0 ? -1 : read(file, buf_reserve(&text, PIDS_MAX), PIDS_MAX);
-    if (file >= 0)
-        close(file);
-    text.len = len > 0 ? (size_t)len : 0;
+    site_read_list(site, pids_name, &text);
     struct slice rest = buf_slice(&text), line;
     while (slice_split(&rest, '\n', &line))
         if (line.len)

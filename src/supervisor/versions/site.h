@@ -2,6 +2,7 @@
  *
  *   supervise.lock    held for as long as the process lives: one process per folder
  *   supervise.pids    its children; those still alive at the next start are killed
+ *   supervise.runs    its runs, which the next process reports (left_runs.h)
  *   versions/ID/      ready versions
  *   runners/ID/       scratch of one runner: its HOME and TMPDIR, removed with it
  *
@@ -46,6 +47,13 @@ const char *site_versions(const struct site *site);
 /* Record that a child was started or has ended. */
 void site_add_child(struct site *site, pid_t pid);
 void site_drop_child(struct site *site, pid_t pid);
+
+/* Writes a list that the next process reads: a temporary file that is renamed, so half a
+ * list is never read. It is not synced. An error is logged. */
+void site_write_list(struct site *site, const char *name, struct slice text);
+
+/* Appends the list, or nothing if there is none. */
+void site_read_list(struct site *site, const char *name, struct buf *out);
 
 /* Makes the scratch folder of a runner, for that user only. *path is the caller's to
  * free. */

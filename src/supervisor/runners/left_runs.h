@@ -1,0 +1,27 @@
+/* left_runs.h - the runs that a supervise role leaves when it is killed.
+ *
+ *   a runner changes ─► left_runs_note ─► supervise.runs is written, once a turn of the loop
+ *   the next role    ─► left_runs_report ─► a runner without a process reports each run
+ *
+ * Without the report, such a run would count as executing until its heartbeat timeout. */
+#pragma once
+
+#include "base/loop.h"
+#include "supervisor/runners/runner.h"
+
+struct left_runs {
+    struct runner_shared *shared;
+    struct deferred noted; /* private */
+};
+
+void left_runs_init(struct left_runs *left, struct runner_shared *shared);
+
+/* Notes that a runner got or lost a run, or that an attempt began or ended. */
+void left_runs_note(struct left_runs *left);
+
+/* Reports the runs of the process that used the folder before. Call it once, before a run
+ * is dequeued. */
+void left_runs_report(const struct left_runs *left);
+
+/* Writes what was noted. Then nothing may be noted any more. */
+void left_runs_finish(struct left_runs *left);
