@@ -82,6 +82,7 @@ enum document_kind {
     DOC_DEPLOYMENT,
     DOC_BUILD_VARIABLES, /* by deployment id; sealed; removed when the build has ended */
     DOC_TRACE_PIECE,     /* by run id, "/" and a number */
+    DOC_ACTIVITY,        /* one per environment: its activity of the last hours */
     DOC_KINDS            /* the number of kinds; always the last */
 };
 

@@ -10,6 +10,32 @@ import { publicToken } from "../support/js/tokens.mjs";
 
 const stats = "/api/v1/environments/stats", interval = 10_000;
 
+test("the samples and the figures of tasks survive a restart, and a kill except for the last quarter of an hour", async (t) => {
+  const file = path.join(temporaryFolder(), "ahead");
+  const gateway = await startGateway({ t, preload: "shim_clock", env: { SHIM_MONOTONIC: file, SHIM_CLOCK: file } });
+  let ahead = 0;
+  const pass = (ms) => { fs.writeFileSync(`${file}.new`, String(ahead += ms)); fs.renameSync(`${file}.new`, file); gateway.http.closeIdle(); };
+  const ask = async () => (await gateway.get(stats)).json;
+  const trigger = async () => gateway.post("/api/v1/tasks/hello/trigger", {});
+  const triggers = async () => (await ask()).samples.reduce((all, sample) => all + sample.triggers, 0);
+  for (let i = 0; i < 3; i++) await trigger();
+  pass(interval);
+  const before = await ask();
+  assert.equal(await triggers(), 3);
+  await gateway.stop();
+  await gateway.restart();
+  const after = await ask();
+  assert.deepEqual([after.samples, after.tasks, after.from], [before.samples, before.tasks, before.from]);
+  await trigger();
+  pass(15 * 60_000);
+  await until(async () => (await ask()).samples.length > before.samples.length, { what: "the sample of the fourth" });
+  await trigger(); // is written after the figures, in which it is not counted
+  await gateway.kill();
+  await gateway.restart();
+  assert.equal(await triggers(), 4);
+  await gateway.stop();
+});
+
 test("samples count triggered, ended and waiting runs, and how long changes took", async (t) => {
   const file = path.join(temporaryFolder(), "ahead"), shown = { "x-trigger-api-version": "2025-07-16" };
   const gateway = await startGateway({ t, preload: "shim_clock", env: { SHIM_CLOCK: file } });

@@ -72,6 +72,8 @@ test("the stored size is the same after a stop and after a kill", async (t) => {
   const gateway = await start(t);
   for (let i = 0; i < 3; i++) assert.equal((await trigger(gateway, 300_000)).status, 200);
   isOver(await trigger(gateway, 300_000));
+  await gateway.stop(); // stores the activity, too
+  await gateway.restart();
   const stored = await gateway.metric("runcast_stored_bytes");
   assert.ok(stored >= 900_000 && stored < MIB);
   for (const end of ["stop", "kill"]) {

@@ -24,6 +24,7 @@
 #include "api/router/retired.h"
 #include "api/router/revocation.h"
 #include "api/router/store_timeout.h"
+#include "api/router/stored_activity.h"
 #include "api/schedules/schedules.h"
 #include "api/schedules/timezones.h"
 #include "api/streams/streams.h"
@@ -42,6 +43,7 @@ struct services {
     struct trace_shares *trace_shares;
     struct store_timeout *store_timeout;
     struct retired *retired;
+    struct stored_activity *stored_activity;
     struct deferred draining, doubting;
     struct list doubted;   // api_call::held; held when a doubt began, not checked yet
     size_t traces_written; /* of the drain: its place among the traces */
@@ -107,6 +109,7 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     services->trace_shares = trace_shares_create(engine, accounts, api->traces, &shares);
     services->store_timeout = store_timeout_create(api);
     services->retired = retired_create(api);
+    services->stored_activity = stored_activity_create(api);
     api->early_calls = early_calls_create(engine_loop(engine), api_enter_early);
     api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
     api->not_ready = "starting";
@@ -123,6 +126,7 @@ void api_destroy(struct api *api)
     revocation_destroy(services->revocation);
     store_timeout_destroy(services->store_timeout);
     retired_destroy(services->retired);
+    stored_activity_destroy(services->stored_activity);
     rate_limit_destroy(api->rate_limit);
     early_calls_destroy(api->early_calls);
     routes_destroy(api->routes);
@@ -191,6 +195,7 @@ void api_stop(struct api *api)
     bulks_stop(api->bulks, NULL);
     long_polls_stop(api->long_polls, NULL);
     traces_write_all(api->traces);
+    stored_activity_stop(services->stored_activity);
 }
 
 /* Drains in time slices: thousands of calls may be held, or have a view kept for their next
@@ -291,7 +296,8 @@ enum err api_start(struct api *api, struct failure *why)
 bool api_may_end(struct api *api)
 {
     artifacts_stop(api->artifacts);
-    return deployments_stop(api->deployments);
+    return deployments_stop(api->deployments) &&
+           stored_activity_has_ended(services_of(api)->stored_activity);
 }
 
 void api_reload(struct api *api, const struct api_options *options)
@@ -316,8 +322,10 @@ void api_set_ready(struct api *api, const char *reason)
     api->not_ready = reason;
     api->serves_on = api->may_lead_soon = false;
     early_calls_enter(api->early_calls);
-    if (!reason)
-        bulks_start(api->bulks);
+    if (reason)
+        return;
+    bulks_start(api->bulks);
+    stored_activity_start(services_of(api)->stored_activity);
 }
 
 void api_refuse_early(struct api *api)
@@ -360,6 +368,7 @@ enum err api_restore(struct api *api, const struct document *document, struct fa
     case DOC_VARIABLE: return variables_restore(api_accounts(api), document, why);
     case DOC_SCHEDULE: return schedules_restore(api_schedules(api), document, why);
     case DOC_BULK: return bulks_restore(api_bulks(api), env, document, why);
+    case DOC_ACTIVITY: stored_activity_restore(env, document); return OK;
     default: return OK;
     }
 }

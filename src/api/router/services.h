@@ -12,8 +12,8 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
 enum err api_start(struct api *api, struct failure *why);
 
 /* Brings a document of an environment back into memory. Takes documents of DOC_WORKER,
- * DOC_CURRENT, DOC_DEPLOYMENT, DOC_BUILD_VARIABLES, DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE
- * and DOC_BULK, in this order of kinds; ignores other kinds. After an error, why explains
+ * DOC_CURRENT, DOC_DEPLOYMENT, DOC_BUILD_VARIABLES, DOC_QUEUE, DOC_VARIABLE,
+ * DOC_SCHEDULE, DOC_BULK and DOC_ACTIVITY, in this order of kinds; ignores other kinds. After an error, why explains
  * what is wrong with the document. */
 enum err api_restore(struct api *api, const struct document *document, struct failure *why);
 

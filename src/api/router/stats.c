@@ -115,9 +115,9 @@ static void add_task(struct buf *out, const struct task_figures *task,
     else
         buf_add_text(out, "null");
     buf_add_text(out, ",\"lastFailure\":");
-    if (task->failed_at) {
-        buf_print(out, "{\"runId\":\"%s\",\"at\":", task->failed_run);
-        buf_add_json_time(out, task->failed_at);
+    if (task->failure.at) {
+        buf_print(out, "{\"runId\":\"%s\",\"at\":", task->failure.run);
+        buf_add_json_time(out, task->failure.at);
         buf_add_char(out, '}');
     } else {
         buf_add_text(out, "null");

@@ -33,7 +33,7 @@ static uint32_t percentile(const struct stats *stats, unsigned percent)
 
 void stats_note_delivery(struct stats *stats, int64_t us)
 {
-    stats->used = true;
+    stats->used = stats->changed = true;
     stats->open.deliveries++;
     stats->buckets[octaves_bucket(us)]++;
 }
@@ -43,7 +43,7 @@ void stats_note_delivery(struct stats *stats, int64_t us)
 void stats_note_run(struct stats *stats, int before, enum run_status after)
 {
     bool was_final = before >= RUN_CANCELED;
-    stats->used = true;
+    stats->used = stats->changed = true;
     stats->open.triggers += before < 0;
     if (after >= RUN_CANCELED && !was_final)
         stats->open.ends[after - RUN_CANCELED]++;
@@ -61,14 +61,14 @@ static void grow(struct stats *stats)
     stats->ring = mem_resize(stats->ring, stats->capacity * sizeof(*stats->ring));
 }
 
-static void push(struct stats *stats)
+static void push(struct stats *stats, const struct stats_sample *sample)
 {
     if (stats->count == stats->capacity && stats->capacity < STATS_SAMPLES)
         grow(stats);
     if (stats->count < stats->capacity)
-        stats->ring[stats->count++] = stats->open;
+        stats->ring[stats->count++] = *sample;
     else
-        stats->ring[stats->first++] = stats->open;
+        stats->ring[stats->first++] = *sample;
     if (stats->first == STATS_SAMPLES)
         stats->first = 0;
 }
@@ -80,11 +80,19 @@ void stats_close(struct stats *stats, int64_t now_ms, uint32_t queued, int64_t q
         stats->open.queued_since = queued_since;
         stats->open.p50_us = percentile(stats, 50);
         stats->open.p99_us = percentile(stats, 99);
-        push(stats);
+        push(stats, &stats->open);
         memset(stats->buckets, 0, sizeof(stats->buckets));
     }
     stats->open = (struct stats_sample){ .at = begin_of(now_ms) };
     stats->used = false;
+}
+
+void stats_restore(struct stats *stats, const struct stats_sample *sample, int64_t now_ms)
+{
+    int64_t after = stats->count ? stats_at(stats, stats->count - 1)->at : 0;
+    if (sample->at > after && sample->at < stats->open.at &&
+        sample->at >= now_ms - STATS_KEPT_MS && sample->at % STATS_INTERVAL_MS == 0)
+        push(stats, sample);
 }
 
 const struct stats_sample *stats_at(const struct stats *stats, size_t place)

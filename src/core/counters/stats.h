@@ -7,7 +7,8 @@
  * before, except that its oldest run is older. So an idle environment costs neither time
  * nor memory, and there is no timer.
  *
- * The samples are in memory only: after a start there are none. */
+ * The samples are in memory. They are stored every quarter of an hour
+ * (api/router/stored_activity.h), and restored at a start. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,7 +39,9 @@ struct stats {
     struct stats_sample *ring; /* grows to STATS_SAMPLES, of 72 bytes */
     size_t first, count, capacity;
     struct stats_sample open;
-    bool used;                         /* the open sample has events */
+    bool used;        /* the open sample has events */
+    bool changed;     /* something was noted since the samples were stored */
+    uint32_t version; /* of the stored document; 0: there is none */
     uint32_t buckets[OCTAVES_BUCKETS]; /* of delivery times in µs */
 };
 
@@ -51,6 +54,10 @@ void stats_finish(struct stats *stats);
 bool stats_is_over(const struct stats *stats, int64_t now_ms);
 void stats_close(struct stats *stats, int64_t now_ms, uint32_t queued,
                  int64_t queued_since);
+
+/* Adds a sample of an earlier process. Skips it if it is not later than the last one, not
+ * before the open one, or older than six hours. */
+void stats_restore(struct stats *stats, const struct stats_sample *sample, int64_t now_ms);
 
 /* A run was created (before: -1) or has changed its status. */
 void stats_note_run(struct stats *stats, int before, enum run_status after);

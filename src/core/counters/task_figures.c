@@ -118,8 +118,8 @@ static void note_end(struct task_figures *task, struct task_slot *slot,
     case RUN_COMPLETED: slot->completed++; break;
     default:
         slot->failed++;
-        task->failed_at = now_ms;
-        snprintf(task->failed_run, sizeof(task->failed_run), "%s", run->id);
+        task->failure.at = now_ms;
+        snprintf(task->failure.run, sizeof(task->failure.run), "%s", run->id);
     }
     if (run->started_at && run->finished_at)
         slot->durations[octaves_bucket(run->finished_at - run->started_at)]++;
@@ -140,6 +140,23 @@ void task_table_note(struct task_table *table, int before, const struct run *run
     slot->triggers += before < 0;
     if (ends)
         note_end(task, slot, run, now_ms);
+}
+
+void task_table_restore(struct task_table *table, struct bytes *task,
+                        const struct task_failure *failure, const struct task_slot *slot,
+                        int64_t now_ms)
+{
+    if (slot->at % TASK_SLOT_MS || slot->at > now_ms ||
+        slot->at <= now_ms - TASK_SLOTS * (int64_t)TASK_SLOT_MS)
+        return;
+    struct task_figures *figures = task_of(table, task, now_ms);
+    if (!figures || (figures->count && figures->slots[figures->count - 1].at >= slot->at))
+        return;
+    struct task_slot *place = slot_of(table, figures, slot->at);
+    if (!place)
+        return;
+    *place = *slot;
+    figures->failure = *failure;
 }
 
 bool task_figures_sum(const struct task_figures *task, int64_t from_ms,

@@ -7,7 +7,8 @@
  * is replaced by a new one. Runs of tasks that find no place are left out. When the memory
  * for the project's figures is used up, a task loses its oldest slot for a new one.
  *
- * The figures are in memory only and begin empty at each start. */
+ * The figures are in memory. They are stored every quarter of an hour
+ * (api/router/stored_activity.h), and restored at a start. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,12 +30,17 @@ struct task_slot {
     uint32_t durations[OCTAVES_BUCKETS]; /* of completed and failed runs, in ms */
 };
 
+/* The run that failed last. */
+struct task_failure {
+    int64_t at; /* Unix ms; 0: none failed */
+    char run[RUN_ID_MAX];
+};
+
 struct task_figures {
     struct bytes *task;
     struct task_slot *slots; /* oldest first; grows to TASK_SLOTS */
     size_t count, capacity;
-    int64_t failed_at; /* when the run failed that failed last; Unix ms; 0: none */
-    char failed_run[RUN_ID_MAX];
+    struct task_failure failure;
 };
 
 /* Zeroed: empty. */
@@ -50,6 +56,12 @@ void task_table_finish(struct task_table *table);
 /* A run was created (before: -1) or has changed its status. */
 void task_table_note(struct task_table *table, int before, const struct run *run,
                      int64_t now_ms);
+
+/* Adds a slot of an earlier process, with the last failure of its task. Skips a slot that is
+ * not later than the task's last one, or that has left the six hours. */
+void task_table_restore(struct task_table *table, struct bytes *task,
+                        const struct task_failure *failure, const struct task_slot *slot,
+                        int64_t now_ms);
 
 /* Sums the slots that end after this time. Returns false if no slot does. */
 bool task_figures_sum(const struct task_figures *task, int64_t from_ms,

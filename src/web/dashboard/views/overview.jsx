@@ -113,7 +113,7 @@ export function Overview({ place }) {
         <Figures place={place} data={data} range={range} />
         <div class="columns even"><Tasks place={place} data={data} range={range} /><Failures place={place} /></div>
         <Plots data={data} seconds={seconds} />
-        {isYoung && <p class="dim note">The gateway keeps these figures in memory. They begin <Time at={data.from} relative />, when it started or this environment was first used.</p>}
+        {isYoung && <p class="dim note">These figures begin <Time at={data.from} relative />, when this environment was first used.</p>}
       </>}
     </Page>
   );

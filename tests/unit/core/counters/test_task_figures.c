@@ -45,8 +45,8 @@ static void runs_are_counted_by_how_they_ended(void **state)
     assert_int_equal(sum.expired, 1);
     assert_in_range(octaves_percentile(sum.durations, 3, 50), 100, 125);
     assert_in_range(octaves_percentile(sum.durations, 3, 95), 5000, 6250);
-    assert_int_equal(mail->failed_at, begin + 6);
-    assert_string_equal(mail->failed_run, "run_x");
+    assert_int_equal(mail->failure.at, begin + 6);
+    assert_string_equal(mail->failure.run, "run_x");
     task_table_finish(&table);
 }
 

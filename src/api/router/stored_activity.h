@@ -1,0 +1,26 @@
+/* stored_activity.h - stores the activity of the environments, so that it survives a restart.
+ *
+ *   every quarter of an hour, and at a stop ─► environments that changed ─► one commit of
+ *   a few documents after the other (core/counters/activity_document.h)
+ *
+ * A process that is killed loses at most the last quarter. */
+#pragma once
+
+#include "api/request/call.h"
+
+struct stored_activity;
+
+struct stored_activity *stored_activity_create(struct api *api);
+/* Requires stored_activity_has_ended. Ignores NULL. */
+void stored_activity_destroy(struct stored_activity *stored);
+
+/* Begins to store what changed, and then every quarter of an hour. */
+void stored_activity_start(struct stored_activity *stored);
+
+/* Stores what changed once more, and then no more. */
+void stored_activity_stop(struct stored_activity *stored);
+bool stored_activity_has_ended(const struct stored_activity *stored);
+
+/* Brings a document back into memory. A damaged one is logged; its readable part is
+ * taken. */
+void stored_activity_restore(struct environment *env, const struct document *document);
