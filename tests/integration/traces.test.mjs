@@ -290,6 +290,27 @@ describe("telemetry", () => {
     await attempt.succeed(1);
   });
 
+  test("of long lines arrives whole, and counts a line that is too long", async () => {
+    const attempt = await take(), lines = Array.from({ length: 400 }, (_, i) => log(attempt.id, `${i} ${"x".repeat(30_000)}`, { at: began + i }));
+    lines.splice(100, 0, log(attempt.id, "y".repeat(5_000_000)));
+    await tell(attempt, logs(...lines)); // 17 MB
+    const { events: all, dropped } = await read(`${attempt.id}/events`);
+    assert.deepEqual(all.map(({ message }) => parseInt(message)), Array.from({ length: 400 }, (_, i) => i));
+    assert.match(all[0].message, /x… \(cut, 30\.0 kB\)$/);
+    assert.deepEqual([dropped.count, dropped.limit], [1, 1]);
+    await attempt.succeed(1);
+  });
+
+  test("of telemetry that is not JSON is refused, and what came before stays", async () => {
+    const attempt = await take(), [kind, body] = logs(...Array.from({ length: 100 }, (_, i) => log(attempt.id, `${i} ${"x".repeat(30_000)}`, { at: began + i })));
+    for (const wrong of [JSON.stringify(body).slice(0, -1), "[]", "{", JSON.stringify(body).replace('"99 x', '"99 \u0001x')])
+      assert.equal((await send(endpoint(attempt), [kind, wrong])).status, 400, wrong.slice(0, 5));
+    assert.ok((await events(attempt.id)).length > 50);
+    const around = { resourceLogs: [{ resource: { attributes: [{ key: "a", value: { stringValue: "z".repeat(5_000_000) } }] }, scopeLogs: [] }] };
+    assert.equal((await send(endpoint(attempt), [kind, around])).status, 413);
+    await attempt.succeed(1);
+  });
+
   test("beyond 10,000 records of a body is dropped, and counted on its run", async () => {
     const [many, late, none] = [await take(), await take(), await take()], before = await counted("dropped");
     const short = (run) => ({ body: { stringValue: "x" }, attributes: attributes({ "ctx.run.id": run }) });

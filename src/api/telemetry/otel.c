@@ -5,13 +5,14 @@
  *
  * The signature is made with the environment's key, so a record reaches only runs of that
  * environment. A body is read in time slices; the response is sent after all of it. */
-#include "api/request/body_fields.h"
+#include "api/request/quotas.h"
 #include "api/request/route.h"
+#include "api/telemetry/otlp_parts.h"
 #include "api/telemetry/traces.h"
 #include "base/mem.h"
 
 enum {
-    TELEMETRY_BODY = 4 * 1024 * 1024, /* one turn may scan all of it: about 2 ms */
+    TELEMETRY_BODY = 128 << 20, /* two exports of records of 128 KiB */
     DISCARDED_BODY = 4 * 1024 * 1024,
 };
 
@@ -35,19 +36,17 @@ static enum err check_type(struct api_call *call)
     return OK;
 }
 
-static enum err take(struct api_call *call, struct slice piece)
-{
-    enum err refused = call->state ? OK : check_type(call);
-    return refused ? refused : body_fields_take(call, piece);
-}
-
 struct telemetry {
     struct api_call *call;
-    struct body_fields *fields;
     struct environment *env;
-    struct otlp otlp;
-    size_t lost;           /* records beyond OTLP_STEPS_MAX */
-    char lost_run[ID_MAX]; /* the run of the first lost record */
+    bool logs;
+    struct otlp_parts parts; /* collects the body */
+    struct buf part;         /* the part that is being read */
+    struct otlp otlp;        /* reads it */
+    bool reads, complete;    /* a part is being read; the body has come */
+    size_t lost;             /* records beyond OTLP_STEPS_MAX */
+    char lost_run[ID_MAX];   /* the run of the first lost record */
+    char run[ID_MAX];        /* the run of the last record that was read */
     struct deferred deferred;
 };
 
@@ -60,25 +59,32 @@ static void pass_over(struct telemetry *op, struct slice record)
         bytes_unref(event.json);
 }
 
-/* Adds the lost records to the counts of their run. If the body has more records than are
- * counted, at least one more was lost. */
-static void count_lost(struct telemetry *op)
+static void lose(struct telemetry *op, const char *run, size_t lost)
 {
-    size_t lost = op->lost + (op->otlp.cut ? 1 : 0);
     if (!lost)
         return;
-    if (environment_find(op->env, slice_of(op->lost_run)))
-        traces_lose(api_traces(op->call->api), op->env, slice_of(op->lost_run), LOSS_LIMIT,
-                    lost);
+    if (environment_find(op->env, slice_of(run)))
+        traces_lose(api_traces(op->call->api), op->env, slice_of(run), LOSS_LIMIT, lost);
     else
         traces_drop(lost);
+}
+
+/* Adds the lost records to the counts of their run. If the part has more records than are
+ * counted, at least one more was lost. A record that was too long to be read is counted for
+ * the run of a record near it. */
+static void count_lost(struct telemetry *op)
+{
+    lose(op, op->lost_run, op->lost + (op->otlp.cut ? 1 : 0));
+    lose(op, op->run, op->parts.skipped);
+    op->lost = op->parts.skipped = 0;
+    op->lost_run[0] = '\0';
 }
 
 static void add(struct telemetry *op, struct slice record)
 {
     struct trace_event event;
     struct failure why; /* not used: workers continue without telemetry */
-    char run_id[ID_MAX];
+    char *run_id = op->run;
     struct traces *traces = api_traces(op->call->api);
     if (otlp_read(&op->otlp, record, run_id, &event)) {
         traces_drop(1);
@@ -104,7 +110,67 @@ static void take_record(struct telemetry *op, struct slice record)
         add(op, record);
 }
 
-static void go_on(struct deferred *deferred)
+/* ---- the body ---- */
+
+static void telemetry_free(struct telemetry *op)
+{
+    loop_cancel_deferred(&op->deferred);
+    otlp_parts_finish(&op->parts);
+    buf_finish(&op->part);
+    op->call->state = NULL;
+    op->call->on_gone = NULL;
+    free(op);
+}
+
+static void refuse(struct telemetry *op, enum err refused)
+{
+    struct api_call *call = op->call;
+    telemetry_free(op);
+    api_reply_error(call, refused);
+}
+
+/* The client left in the middle of its body. */
+static void on_gone(struct api_call *call)
+{
+    telemetry_free(call->state);
+    api_reply_gone(call);
+}
+
+/* Begins to read a part of the body. Takes the part. */
+static void begin_part(struct telemetry *op, struct buf part)
+{
+    struct api_call *call = op->call;
+    op->part = part;
+    if (!scan_is_json(buf_slice(&part)) || scan_type(buf_slice(&part)) != SCAN_OBJECT) {
+        explain(&call->why, ERR_INVALID,
+                part.len ? "Invalid JSON: telemetry must be a JSON object"
+                         : "Request body is empty");
+        refuse(op, ERR_INVALID);
+        return;
+    }
+    op->reads = true;
+    otlp_begin(&op->otlp, buf_slice(&op->part), op->logs);
+    loop_defer(engine_loop(api_engine(call->api)), &op->deferred);
+}
+
+static void end_part(struct telemetry *op)
+{
+    struct api_call *call = op->call;
+    bool is_last = op->complete && !op->parts.text.len;
+    count_lost(op);
+    buf_finish(&op->part);
+    op->reads = false;
+    if (is_last) {
+        telemetry_free(op);
+        discard(call);
+    } else if (op->complete) {
+        begin_part(op, otlp_parts_end(&op->parts));
+    } else {
+        http_body_resume(call->x);
+    }
+}
+
+static void read_records(struct deferred *deferred)
 {
     struct telemetry *op = container_of(deferred, struct telemetry, deferred);
     struct loop *loop = engine_loop(api_engine(op->call->api));
@@ -112,35 +178,73 @@ static void go_on(struct deferred *deferred)
     struct slice record;
     bool more = true;
     while (more && timeslice_left(&timeslice))
-        if ((more = !op->call->x->gone && otlp_next(&op->otlp, &record)) && record.ptr)
+        if ((more = otlp_next(&op->otlp, &record)) && record.ptr)
             take_record(op, record);
-    if (more) {
+    if (more)
         loop_defer(loop, &op->deferred);
-        return;
-    }
-    count_lost(op);
-    body_fields_free(op->fields);
-    discard(op->call);
-    free(op);
+    else
+        end_part(op);
+}
+
+static enum err begin(struct api_call *call, bool logs)
+{
+    enum err refused = check_type(call);
+    if (refused)
+        return refused;
+    struct telemetry *op = mem_new(struct telemetry);
+    op->call = call;
+    op->env = call->env;
+    op->logs = logs;
+    op->deferred.fn = read_records;
+    list_init(&op->deferred.link);
+    call->state = op;
+    call->on_gone = on_gone;
+    return OK;
+}
+
+/* Takes a piece of the body. While a part is read, the rest waits in the socket, but for
+ * what has been read from it already. */
+static enum err take(struct api_call *call, struct slice piece, bool logs)
+{
+    enum err refused = call->state ? OK : begin(call, logs);
+    struct telemetry *op = call->state;
+    if (refused)
+        return refused;
+    while (piece.len)
+        if (otlp_parts_take(&op->parts, &piece) && !op->reads) {
+            http_body_pause(call->x);
+            begin_part(op, otlp_parts_cut(&op->parts));
+            if (!call->state)
+                return OK; /* refused */
+        }
+    refused = otlp_parts_check(&op->parts, &call->why);
+    if (!refused)
+        refused = quotas_hold_piece(call, otlp_parts_size(&op->parts) + op->part.capacity);
+    if (refused)
+        telemetry_free(op);
+    return refused;
+}
+
+static enum err take_spans(struct api_call *call, struct slice piece)
+{
+    return take(call, piece, false);
+}
+
+static enum err take_logs(struct api_call *call, struct slice piece)
+{
+    return take(call, piece, true);
 }
 
 static enum err receive(struct api_call *call, bool logs)
 {
-    struct body_fields *fields;
-    struct slice body;
-    enum err refused = call->state ? OK : check_type(call);
-    if (refused || (refused = body_fields_end(call, &fields, &body)))
+    enum err refused = call->state ? OK : begin(call, logs);
+    if (refused)
         return refused;
-
-    struct telemetry *op = mem_new(struct telemetry);
-    op->call = call;
-    op->fields = fields;
-    op->env = call->env;
-    op->deferred.fn = go_on;
-    list_init(&op->deferred.link);
-    otlp_begin(&op->otlp, body, logs);
+    struct telemetry *op = call->state;
+    op->complete = true;
     call->busy = true;
-    loop_defer(engine_loop(api_engine(call->api)), &op->deferred);
+    if (!op->reads)
+        begin_part(op, otlp_parts_end(&op->parts));
     return OK;
 }
 
@@ -160,14 +264,14 @@ static enum err receive_logs(struct api_call *call)
 static const struct route routes[] = {
     { .method = HTTP_POST_, .path = SIGNED "/traces",
       .auth = AUTH_SIGNED, .signed_form = SIGNED_TELEMETRY, .body_limit = TELEMETRY_BODY, .handle = receive_spans,
-      .on_body = take,
+      .on_body = take_spans,
       .id = "otel_signed_traces_v1", .summary = "Spans of runs, OTLP in JSON",
       .body = "{resourceSpans?: {...}[], ...}",
       .reply = "{...}",
       .also = "415" },
     { .method = HTTP_POST_, .path = SIGNED "/logs",
       .auth = AUTH_SIGNED, .signed_form = SIGNED_TELEMETRY, .body_limit = TELEMETRY_BODY, .handle = receive_logs,
-      .on_body = take,
+      .on_body = take_logs,
       .id = "otel_signed_logs_v1", .summary = "Logs of runs, OTLP in JSON",
       .body = "{resourceLogs?: {...}[], ...}",
       .reply = "{...}",

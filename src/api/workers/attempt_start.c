@@ -78,6 +78,7 @@ static void write_answer(struct starting *op, const struct run *run)
         .base_url = buf_slice(&url),
         .needs_key = worker_has_token(call),
         .cents_per_ms = attempt_cents_per_ms(call->env, run),
+        .log_rows = api_options(call->api)->trace_rows,
     };
     size_t place = message_add_start(&op->answer, run, &home, worker);
     buf_finish(&url);

@@ -1,9 +1,17 @@
 /* dequeued_message.c - writes snapshots, runs and executions as JSON, for workers. */
 #include "api/workers/dequeued_message.h"
 
+#include <inttypes.h>
+
 #include "accounts/auth/signed_url.h"
 #include "accounts/variables.h"
 #include "base/json/members.h"
+
+enum {
+    QUEUE_LEAST =
+        10000, /* spans, and logs, that a task process keeps until they are sent */
+    BATCHES_AT_ONCE = 25, /* the SDK sends at most 30 */
+};
 
 /* ---- members ---- */
 
@@ -224,24 +232,31 @@ static void add_default(struct buf *out, const struct account *account, const ch
 /* Sets how the SDK sends spans and logs. Without these variables it sends each in a request
  * of its own, and drops those beyond 30 requests.
  *
- * A queue holds what a task logs before it yields; by default it is as long as a run may
- * have spans and logs. Logs are sent one batch after the other, as soon as the batch before
- * was answered: with a short delay, few lines are lost when the process is killed. All
- * batches of the span queue are sent at once when a run ends, and the SDK drops those
- * beyond 30. */
-static void add_telemetry(struct buf *out, const struct account *account)
+ * A queue holds what a task logs before it yields; it is as long as a run may have spans and
+ * logs. Logs are sent one batch after the other, as soon as the batch before was answered:
+ * with a short delay, few lines are lost when the process is killed. When a run ends, all
+ * batches of the span queue are sent at once, and with SDK 3.x also those of the log queue.
+ * The SDK drops those beyond 30. */
+static void add_telemetry(struct buf *out, const struct task_home *home)
 {
-    static const char *const variables[][2] = {
-        { "TRIGGER_OTEL_BATCH_PROCESSING_ENABLED", "1" },
-        { "TRIGGER_OTEL_LOG_MAX_QUEUE_SIZE", "10000" },
-        { "TRIGGER_OTEL_LOG_MAX_EXPORT_BATCH_SIZE", "200" },
-        { "TRIGGER_OTEL_LOG_SCHEDULED_DELAY_MILLIS", "20" },
-        { "TRIGGER_OTEL_SPAN_MAX_QUEUE_SIZE", "10000" },
-        { "TRIGGER_OTEL_SPAN_MAX_EXPORT_BATCH_SIZE", "400" },
-        { "TRIGGER_OTEL_SPAN_SCHEDULED_DELAY_MILLIS", "20" },
+    int64_t queue = home->log_rows > QUEUE_LEAST ? home->log_rows : QUEUE_LEAST;
+    const struct {
+        const char *name;
+        int64_t value;
+    } variables[] = {
+        { "TRIGGER_OTEL_BATCH_PROCESSING_ENABLED", 1 },
+        { "TRIGGER_OTEL_LOG_MAX_QUEUE_SIZE", queue },
+        { "TRIGGER_OTEL_LOG_MAX_EXPORT_BATCH_SIZE", queue / BATCHES_AT_ONCE },
+        { "TRIGGER_OTEL_LOG_SCHEDULED_DELAY_MILLIS", 20 },
+        { "TRIGGER_OTEL_SPAN_MAX_QUEUE_SIZE", queue },
+        { "TRIGGER_OTEL_SPAN_MAX_EXPORT_BATCH_SIZE", queue / BATCHES_AT_ONCE },
+        { "TRIGGER_OTEL_SPAN_SCHEDULED_DELAY_MILLIS", 20 },
     };
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
-        add_default(out, account, variables[i][0], slice_of(variables[i][1]));
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        char text[24];
+        snprintf(text, sizeof(text), "%" PRId64, variables[i].value);
+        add_default(out, home->account, variables[i].name, slice_of(text));
+    }
 }
 
 /* Appends the path below the gateway's address where the environment's workers send spans
@@ -270,7 +285,7 @@ void message_add_variables(struct buf *out, const struct run *run,
     members_add_text(out, "TRIGGER_API_URL", base_url);
     members_add_text(out, "TRIGGER_STREAM_URL", base_url);
     add_default(out, account, "TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT", buf_slice(&otel));
-    add_telemetry(out, account);
+    add_telemetry(out, home);
     add_default(out, account, "TRIGGER_REALTIME_STREAM_VERSION", SLICE("v1"));
     if (home->needs_key)
         members_add_text(out, "TRIGGER_SECRET_KEY", slice_of(account->secret_key));

@@ -42,6 +42,7 @@ struct task_home {
     struct slice base_url;
     bool needs_key;      /* its worker does not have the environment's secret key */
     double cents_per_ms; /* of the run; unused without one */
+    int64_t log_rows;    /* spans and logs that a run may have */
 };
 
 /* Appends the response of attempts/start, with an empty payload. Returns the offset inside

@@ -110,7 +110,9 @@ enum err worker_variables(struct api_call *call)
         return no_project(call);
     api_base_url(call, &url);
     buf_add_text(&out, "{\"variables\":");
-    struct task_home home = { .account = call->account, .base_url = buf_slice(&url) };
+    struct task_home home = { .account = call->account,
+                              .base_url = buf_slice(&url),
+                              .log_rows = api_options(call->api)->trace_rows };
     message_add_variables(&out, NULL, &home);
     buf_add_char(&out, '}');
     buf_finish(&url);

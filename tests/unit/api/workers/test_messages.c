@@ -200,7 +200,7 @@ static void a_result_names_what_the_worker_does_next(void **state)
     "hy_9tgMHrLL-QD30NygUypRK8FWqU8agcjdA5Gm5Rwg\","                                       \
     "\"TRIGGER_OTEL_BATCH_PROCESSING_ENABLED\":\"1\","                                     \
     "\"TRIGGER_OTEL_LOG_MAX_QUEUE_SIZE\":\"10000\","                                       \
-    "\"TRIGGER_OTEL_LOG_MAX_EXPORT_BATCH_SIZE\":\"200\","                                  \
+    "\"TRIGGER_OTEL_LOG_MAX_EXPORT_BATCH_SIZE\":\"400\","                                  \
     "\"TRIGGER_OTEL_LOG_SCHEDULED_DELAY_MILLIS\":\"20\","                                  \
     "\"TRIGGER_OTEL_SPAN_MAX_QUEUE_SIZE\":\"10000\","                                      \
     "\"TRIGGER_OTEL_SPAN_MAX_EXPORT_BATCH_SIZE\":\"400\","                                 \
@@ -337,6 +337,22 @@ static void service_variables_cannot_be_overridden(void **state)
     variables_destroy(own.variables);
 }
 
+static void the_queues_of_the_sdk_hold_what_a_run_may_log(void **state)
+{
+    (void)state;
+    struct buf out = { 0 };
+    struct task_home own_home = { .account = &account,
+                                  .base_url = SLICE("http://h:1"),
+                                  .log_rows = 20000 };
+    message_add_variables(&out, NULL, &own_home);
+    buf_add_char(&out, '\0');
+    assert_non_null(strstr(out.ptr, "LOG_MAX_QUEUE_SIZE\":\"20000\""));
+    assert_non_null(strstr(out.ptr, "LOG_MAX_EXPORT_BATCH_SIZE\":\"800\""));
+    assert_non_null(strstr(out.ptr, "SPAN_MAX_QUEUE_SIZE\":\"20000\""));
+    assert_non_null(strstr(out.ptr, "SPAN_MAX_EXPORT_BATCH_SIZE\":\"800\""));
+    buf_finish(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +366,7 @@ int main(void)
         cmocka_unit_test(execution_contains_set_values),
         cmocka_unit_test(the_project_has_no_variables_of_a_run),
         cmocka_unit_test(service_variables_cannot_be_overridden),
+        cmocka_unit_test(the_queues_of_the_sdk_hold_what_a_run_may_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
