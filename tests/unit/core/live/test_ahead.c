@@ -160,7 +160,7 @@ static void walk_one_list(struct scene *scene)
     assert_int_equal(metrics[M_CONFLATED], scene->gaps);
 }
 
-static void what_never_rests_is_in_one_frame_of_sixteen(void **state)
+static void busy_run_is_sent_in_one_of_sixteen_frames(void **state)
 {
     in_new_worlds(state, walk_one_list);
 }
@@ -187,13 +187,13 @@ static void walk_several_lists(struct scene *scene)
     assert_int_equal(metrics[M_CONFLATED], scene->gaps);
 }
 
-static void a_short_list_does_not_starve_beside_a_long_one(void **state)
+static void busy_run_of_a_short_list_is_sent_despite_a_long_list(void **state)
 {
     in_new_worlds(state, walk_several_lists);
 }
 
 /* Follows a run by its id, along with runs of a tag that it does not have. */
-static void walk_beside_a_run(struct scene *scene)
+static void walk_along_with_a_run(struct scene *scene)
 {
     scene->hot = 1;
     create(scene->world, "run_001", "b");
@@ -211,9 +211,9 @@ static void walk_beside_a_run(struct scene *scene)
     assert_int_equal(metrics[M_CONFLATED], scene->gaps);
 }
 
-static void a_run_by_its_id_does_not_starve_beside_a_long_tag(void **state)
+static void run_followed_by_id_is_sent_despite_a_long_tag(void **state)
 {
-    in_new_worlds(state, walk_beside_a_run);
+    in_new_worlds(state, walk_along_with_a_run);
 }
 
 static void catch_up(struct scene *scene)
@@ -228,7 +228,7 @@ static void catch_up(struct scene *scene)
     read_on(scene);
 }
 
-static void it_does_not_starve_while_its_subscription_catches_up(void **state)
+static void busy_run_is_sent_while_its_subscription_catches_up(void **state)
 {
     in_new_worlds(state, catch_up);
 }
@@ -238,10 +238,10 @@ static void it_does_not_starve_while_its_subscription_catches_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_never_rests_is_in_one_frame_of_sixteen),
-        TEST(a_short_list_does_not_starve_beside_a_long_one),
-        TEST(a_run_by_its_id_does_not_starve_beside_a_long_tag),
-        TEST(it_does_not_starve_while_its_subscription_catches_up),
+        TEST(busy_run_is_sent_in_one_of_sixteen_frames),
+        TEST(busy_run_of_a_short_list_is_sent_despite_a_long_list),
+        TEST(run_followed_by_id_is_sent_despite_a_long_tag),
+        TEST(busy_run_is_sent_while_its_subscription_catches_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static int destroy_world(void **state)
 
 /* ---- keeping up ---- */
 
-static void a_reader_that_keeps_up_gets_every_change(void **state)
+static void reader_that_keeps_up_gets_every_change(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -36,7 +36,7 @@ static void a_reader_that_keeps_up_gets_every_change(void **state)
     assert_int_equal(metrics[M_CONFLATED], 0);
 }
 
-static void readers_with_one_view_share_the_bytes(void **state)
+static void readers_with_the_same_view_share_frames(void **state)
 {
     struct world *world = *state;
     struct view wish = view_of(ENCODING_JSON, FIELDS_ALL & ~(1 << FIELD_PAYLOAD));
@@ -57,7 +57,7 @@ static void readers_with_one_view_share_the_bytes(void **state)
     assert_frames(narrow, "run_1 v2");
 }
 
-static void a_run_of_several_subscriptions_comes_once(void **state)
+static void run_of_several_subscriptions_is_sent_once(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a,b");
@@ -75,7 +75,7 @@ static void a_run_of_several_subscriptions_comes_once(void **state)
     assert_frames(reader, "run_1 v3");
 }
 
-static void a_run_that_gains_the_tag_comes_whole(void **state)
+static void run_that_gains_the_tag_is_sent_whole(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "x");
@@ -88,7 +88,7 @@ static void a_run_that_gains_the_tag_comes_whole(void **state)
     assert_frames(reader, "run_1 v3 whole", "run_1 v4");
 }
 
-static void every_tag_of_a_filter_is_needed(void **state)
+static void run_must_have_every_tag_of_a_filter(void **state)
 {
     struct world *world = *state;
     struct reader *reader = subscribe(world, "tag:a,b");
@@ -98,7 +98,7 @@ static void every_tag_of_a_filter_is_needed(void **state)
     assert_frames(reader, "run_2 v1 whole", "run_1 v2 whole");
 }
 
-static void a_task_narrows_any_filter(void **state)
+static void task_narrows_any_filter(void **state)
 {
     struct world *world = *state;
     struct reader *all = subscribe(world, "all task:mail");
@@ -111,7 +111,7 @@ static void a_task_narrows_any_filter(void **state)
     assert_frames(batch, "run_1 v1 whole", "run_1 v2");
 }
 
-static void a_run_may_be_waited_for_before_it_exists(void **state)
+static void run_can_be_followed_before_it_exists(void **state)
 {
     struct world *world = *state;
     struct reader *reader = subscribe(world, "run:run_1");
@@ -122,7 +122,7 @@ static void a_run_may_be_waited_for_before_it_exists(void **state)
 
 /* ---- falling behind ---- */
 
-static void a_reader_that_fell_behind_gets_the_newest_state_once(void **state)
+static void reader_that_fell_behind_gets_the_newest_state_once(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -146,7 +146,7 @@ static void a_reader_that_fell_behind_gets_the_newest_state_once(void **state)
 }
 
 /* The ring still reaches back to the feed: nothing is lost or skipped. */
-static void a_short_stall_costs_no_change(void **state)
+static void short_stall_loses_no_change(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -180,7 +180,7 @@ static void turn_the_ring(struct world *world)
     reader_destroy(other);
 }
 
-static void a_long_stall_is_walked_and_says_how_much_was_skipped(void **state)
+static void long_stall_sends_newest_states_and_counts_skipped_versions(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -201,7 +201,7 @@ static void a_long_stall_is_walked_and_says_how_much_was_skipped(void **state)
     assert_frames(reader, "run_1 v5"); /* keeps up again */
 }
 
-static void a_packet_changed_meanwhile_comes_with_the_walk(void **state)
+static void metadata_changed_during_a_stall_is_sent_by_the_walk(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -217,7 +217,7 @@ static void a_packet_changed_meanwhile_comes_with_the_walk(void **state)
     assert_frames(reader, "run_1 v3");
 }
 
-static void a_tag_gained_meanwhile_brings_the_whole_run(void **state)
+static void run_that_gains_the_tag_during_a_stall_is_sent_whole(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "x");
@@ -231,7 +231,7 @@ static void a_tag_gained_meanwhile_brings_the_whole_run(void **state)
     assert_int_equal(metrics[M_CONFLATED], 0); /* whole rows are not counted */
 }
 
-static void final_state_arrives_however_often_it_stalls(void **state)
+static void final_state_arrives_however_often_the_reader_stalls(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -251,7 +251,7 @@ static void final_state_arrives_however_often_it_stalls(void **state)
 
 /* ---- every ---- */
 
-static void every_spaces_the_patches(void **state)
+static void patches_are_sent_at_the_requested_interval(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -276,7 +276,7 @@ static void every_spaces_the_patches(void **state)
 }
 
 /* The interval is for patches: it does not delay a new subscription. */
-static void every_does_not_slow_a_snapshot(void **state)
+static void interval_does_not_delay_a_snapshot(void **state)
 {
     struct world *world = *state;
     char metadata[50 * 1024] = "{\"";
@@ -307,7 +307,7 @@ static void every_does_not_slow_a_snapshot(void **state)
 
 /* Changes without listeners wake no flush. A ping may still report that the feed is in
  * sync. */
-static void an_idle_reader_is_in_sync_with_what_does_not_concern_it(void **state)
+static void idle_reader_is_in_sync_after_changes_of_other_runs(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -324,7 +324,7 @@ static void an_idle_reader_is_in_sync_with_what_does_not_concern_it(void **state
     assert_true(feed_in_sync(&reader->feed));
 }
 
-static void a_reader_without_subscriptions_gets_nothing(void **state)
+static void reader_without_subscriptions_gets_nothing(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -342,7 +342,7 @@ static void on_other(struct timer *timer)
 }
 
 /* Each loop has its own kinds of timers. */
-static void two_worlds_in_one_process_have_timers_of_their_own(void **state)
+static void loops_of_one_process_have_separate_timers(void **state)
 {
     struct world *world = *state;
     for (int i = 0; i < 2; i++) {
@@ -364,7 +364,7 @@ static void two_worlds_in_one_process_have_timers_of_their_own(void **state)
 
 /* ---- counts ---- */
 
-static void the_runs_to_come_are_counted_where_memory_has_them(void **state)
+static void runs_of_a_filter_in_memory_are_counted(void **state)
 {
     struct world *world = *state;
     static const struct {
@@ -385,7 +385,7 @@ static void the_runs_to_come_are_counted_where_memory_has_them(void **state)
 }
 
 /* Each change is compared with every subscription. */
-static void many_subscriptions_look_at_few_changes_in_a_visit(void **state)
+static void many_subscriptions_check_few_changes_in_a_visit(void **state)
 {
     enum { SUBSCRIPTIONS = 256, RUNS = 600, MOST = 128 };
     struct world *world = *state;
@@ -421,26 +421,26 @@ static void many_subscriptions_look_at_few_changes_in_a_visit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_reader_that_keeps_up_gets_every_change),
-        TEST(readers_with_one_view_share_the_bytes),
-        TEST(a_run_of_several_subscriptions_comes_once),
-        TEST(a_run_that_gains_the_tag_comes_whole),
-        TEST(every_tag_of_a_filter_is_needed),
-        TEST(a_task_narrows_any_filter),
-        TEST(a_run_may_be_waited_for_before_it_exists),
-        TEST(a_reader_that_fell_behind_gets_the_newest_state_once),
-        TEST(a_short_stall_costs_no_change),
-        TEST(a_long_stall_is_walked_and_says_how_much_was_skipped),
-        TEST(a_packet_changed_meanwhile_comes_with_the_walk),
-        TEST(a_tag_gained_meanwhile_brings_the_whole_run),
-        TEST(final_state_arrives_however_often_it_stalls),
-        TEST(every_spaces_the_patches),
-        TEST(every_does_not_slow_a_snapshot),
-        TEST(an_idle_reader_is_in_sync_with_what_does_not_concern_it),
-        TEST(a_reader_without_subscriptions_gets_nothing),
-        TEST(two_worlds_in_one_process_have_timers_of_their_own),
-        TEST(the_runs_to_come_are_counted_where_memory_has_them),
-        TEST(many_subscriptions_look_at_few_changes_in_a_visit),
+        TEST(reader_that_keeps_up_gets_every_change),
+        TEST(readers_with_the_same_view_share_frames),
+        TEST(run_of_several_subscriptions_is_sent_once),
+        TEST(run_that_gains_the_tag_is_sent_whole),
+        TEST(run_must_have_every_tag_of_a_filter),
+        TEST(task_narrows_any_filter),
+        TEST(run_can_be_followed_before_it_exists),
+        TEST(reader_that_fell_behind_gets_the_newest_state_once),
+        TEST(short_stall_loses_no_change),
+        TEST(long_stall_sends_newest_states_and_counts_skipped_versions),
+        TEST(metadata_changed_during_a_stall_is_sent_by_the_walk),
+        TEST(run_that_gains_the_tag_during_a_stall_is_sent_whole),
+        TEST(final_state_arrives_however_often_the_reader_stalls),
+        TEST(patches_are_sent_at_the_requested_interval),
+        TEST(interval_does_not_delay_a_snapshot),
+        TEST(idle_reader_is_in_sync_after_changes_of_other_runs),
+        TEST(reader_without_subscriptions_gets_nothing),
+        TEST(loops_of_one_process_have_separate_timers),
+        TEST(runs_of_a_filter_in_memory_are_counted),
+        TEST(many_subscriptions_check_few_changes_in_a_visit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

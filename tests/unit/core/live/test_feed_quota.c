@@ -70,7 +70,7 @@ static void fill_quota(void)
     quota_take(&quota, ROOM);
 }
 
-static void empty_room(void)
+static void empty_quota(void)
 {
     quota_release(&quota, ROOM);
 }
@@ -81,7 +81,7 @@ static void pass_often(struct world *world)
         world_pass(world, SOON_MS);
 }
 
-static void nothing_is_begun_without_room(void **state)
+static void feed_sends_nothing_while_the_quota_is_full(void **state)
 {
     static const char *const abouts[] = { "run:run_001", "run:run_050", "tag:a" };
     struct world *world = *state;
@@ -96,7 +96,7 @@ static void nothing_is_begun_without_room(void **state)
         assert_true(list_empty(&reader->feed.visit)); /* no turn is spent on it */
         assert_int_equal(loads(world), before);
 
-        empty_room();
+        empty_quota();
         world_pass(world, SOON_MS);
         world_settle(world);
         assert_true(reader->count > 0);
@@ -107,7 +107,7 @@ static void nothing_is_begun_without_room(void **state)
     }
 }
 
-static void a_page_that_comes_when_the_room_is_full_is_read_again(void **state)
+static void page_that_arrives_when_the_quota_is_full_is_read_again(void **state)
 {
     struct world *world = *state;
     struct reader *reader = reader_create(world);
@@ -122,7 +122,7 @@ static void a_page_that_comes_when_the_room_is_full_is_read_again(void **state)
     assert_int_equal(loads(world), 1);
     assert_int_equal(quota.used, ROOM); /* the page that came is not in memory any more */
 
-    empty_room();
+    empty_quota();
     pass_often(world);
     assert_int_equal(loads(world), 2);
     assert_frames(reader, "rows 1: run_001 v2 whole, more", "rows 1: nothing");
@@ -142,7 +142,7 @@ static struct reader *wait_with_a_page(struct world *world)
     return reader;
 }
 
-static void a_page_takes_room_until_it_is_sent(void **state)
+static void page_counts_in_the_quota_until_it_is_sent(void **state)
 {
     struct world *world = *state;
     struct reader *reader = wait_with_a_page(world);
@@ -151,12 +151,12 @@ static void a_page_takes_room_until_it_is_sent(void **state)
     world_settle(world);
     assert_frames(reader, "rows 1: run_001 v2 whole, more");
     assert_int_equal(quota.used, ROOM);
-    empty_room();
+    empty_quota();
     pass_often(world);
     assert_frames(reader, "rows 1: nothing");
 }
 
-static void who_gives_up_gives_the_room_back(void **state)
+static void ended_subscription_releases_its_quota(void **state)
 {
     struct world *world = *state;
     struct reader *reader = wait_with_a_page(world);
@@ -170,7 +170,7 @@ static void who_gives_up_gives_the_room_back(void **state)
 
 /* The feed waits to begin, or for a page that finds no memory when it comes, or no feed any
  * more. */
-static void who_waits_may_give_up(void **state)
+static void feed_that_waits_for_quota_may_end(void **state)
 {
     struct world *world = *state;
     for (int i = 0; i < 4; i++) {
@@ -190,7 +190,7 @@ static void who_waits_may_give_up(void **state)
             unlisten(reader, 1);
         pass_often(world);
         assert_int_equal(quota.used, ROOM);
-        empty_room();
+        empty_quota();
         if (leaves)
             continue;
         pass_often(world);
@@ -199,7 +199,7 @@ static void who_waits_may_give_up(void **state)
     }
 }
 
-static void a_long_update_waits_and_those_behind_it_stay_behind_it(void **state)
+static void long_update_waits_for_quota_and_later_ones_stay_in_order(void **state)
 {
     struct world *world = *state;
     create(world, "run_a", "b");
@@ -215,7 +215,7 @@ static void a_long_update_waits_and_those_behind_it_stay_behind_it(void **state)
     assert_true(reader->feed.lagging && reader->feed.lacks_quota);
     assert_true(list_empty(&reader->feed.visit));
 
-    empty_room();
+    empty_quota();
     world_pass(world, SOON_MS);
     assert_int_equal(reader->count, 2);
     assert_true(reader->frames[0]->len > LONG_OUTPUT);
@@ -229,12 +229,12 @@ static void a_long_update_waits_and_those_behind_it_stay_behind_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(nothing_is_begun_without_room),
-        TEST(a_page_that_comes_when_the_room_is_full_is_read_again),
-        TEST(a_page_takes_room_until_it_is_sent),
-        TEST(who_gives_up_gives_the_room_back),
-        TEST(who_waits_may_give_up),
-        LARGE(a_long_update_waits_and_those_behind_it_stay_behind_it),
+        TEST(feed_sends_nothing_while_the_quota_is_full),
+        TEST(page_that_arrives_when_the_quota_is_full_is_read_again),
+        TEST(page_counts_in_the_quota_until_it_is_sent),
+        TEST(ended_subscription_releases_its_quota),
+        TEST(feed_that_waits_for_quota_may_end),
+        LARGE(long_update_waits_for_quota_and_later_ones_stay_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static unsigned count_since(const struct history *history, uint64_t rev, uint64_
     return count;
 }
 
-static void changes_of_one_run_are_counted_between_those_of_others(void **state)
+static void changes_of_a_run_are_counted_among_those_of_others(void **state)
 {
     struct history history = { 0 };
     (void)state;
@@ -33,7 +33,7 @@ static void changes_of_one_run_are_counted_between_those_of_others(void **state)
     history_finish(&history);
 }
 
-static void an_empty_history_knows_nothing(void **state)
+static void empty_history_has_no_changes(void **state)
 {
     struct history history = { 0 };
     (void)state;
@@ -42,7 +42,7 @@ static void an_empty_history_knows_nothing(void **state)
 }
 
 /* After a start it begins in the middle, and it forgets changes that are too old. */
-static void it_ends_where_it_began_or_forgot(void **state)
+static void history_reaches_back_to_its_beginning_or_its_oldest_kept_change(void **state)
 {
     enum { BEGIN = 1000, END = BEGIN + HISTORY_SIZE + 500 };
     struct history history = { 0 };
@@ -60,7 +60,7 @@ static void it_ends_where_it_began_or_forgot(void **state)
 }
 
 /* Thousands of environments have one each, so an unused one must cost nothing. */
-static void it_takes_memory_for_the_changes_that_there_were(void **state)
+static void history_grows_with_the_changes(void **state)
 {
     struct history history = { 0 };
     (void)state;
@@ -78,10 +78,10 @@ static void it_takes_memory_for_the_changes_that_there_were(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changes_of_one_run_are_counted_between_those_of_others),
-        cmocka_unit_test(an_empty_history_knows_nothing),
-        cmocka_unit_test(it_ends_where_it_began_or_forgot),
-        cmocka_unit_test(it_takes_memory_for_the_changes_that_there_were),
+        cmocka_unit_test(changes_of_a_run_are_counted_among_those_of_others),
+        cmocka_unit_test(empty_history_has_no_changes),
+        cmocka_unit_test(history_reaches_back_to_its_beginning_or_its_oldest_kept_change),
+        cmocka_unit_test(history_grows_with_the_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void assert_each_has_one(struct scene *scene, const char *frame)
             assert_frames(scene->readers[i], frame);
 }
 
-static void a_turn_visits_as_many_as_it_has_time_for(void **state)
+static void turn_visits_as_many_listeners_as_it_has_time_for(void **state)
 {
     struct scene *scene = *state;
     change(scene->world, "run_1", 2);
@@ -81,7 +81,7 @@ static void a_turn_visits_as_many_as_it_has_time_for(void **state)
     assert_true(hub_is_through(&scene->world->env->hub));
 }
 
-static void who_leaves_meanwhile_takes_nobody_along(void **state)
+static void listener_that_leaves_does_not_affect_others(void **state)
 {
     struct scene *scene = *state;
     change(scene->world, "run_1", 2);
@@ -98,7 +98,7 @@ static void who_leaves_meanwhile_takes_nobody_along(void **state)
     assert_each_has_one(scene, "run_1 v3");
 }
 
-static void who_was_visited_may_leave_when_nobody_is_left_to_visit(void **state)
+static void visited_listeners_may_leave_after_the_last_visit(void **state)
 {
     struct scene *scene = *state;
     change(scene->world, "run_1", 2);
@@ -115,7 +115,7 @@ static void who_was_visited_may_leave_when_nobody_is_left_to_visit(void **state)
 }
 
 /* Any reader may leave, in any order: each of the rest is reached once. */
-static void any_may_leave_at_any_time(void **state)
+static void any_listener_may_leave_at_any_time(void **state)
 {
     struct scene *scene = *state;
     uint32_t version = 2;
@@ -135,7 +135,7 @@ static void any_may_leave_at_any_time(void **state)
     }
 }
 
-static void all_may_leave_and_others_come(void **state)
+static void all_listeners_may_leave_and_others_join(void **state)
 {
     struct scene *scene = *state;
     change(scene->world, "run_1", 2);
@@ -150,7 +150,7 @@ static void all_may_leave_and_others_come(void **state)
 
 /* Otherwise the last listeners would get nothing while changes come faster than they are
  * sent. */
-static void another_change_does_not_begin_with_the_first_again(void **state)
+static void another_change_does_not_restart_the_visits(void **state)
 {
     struct scene *scene = *state;
     uint32_t version = 2;
@@ -163,7 +163,7 @@ static void another_change_does_not_begin_with_the_first_again(void **state)
         assert_int_equal(scene->readers[i]->count, version - 1);
 }
 
-static void who_catches_up_is_not_kept_waiting_by_changes(void **state)
+static void listener_that_catches_up_is_not_delayed_by_changes(void **state)
 {
     struct scene *scene = *state;
     uint32_t version = 2;
@@ -176,7 +176,7 @@ static void who_catches_up_is_not_kept_waiting_by_changes(void **state)
     }
 }
 
-static void who_listens_to_several_topics_hears_once(void **state)
+static void listener_of_several_topics_gets_a_change_once(void **state)
 {
     struct scene *scene = *state;
     for (int i = 0; i < READERS; i++)
@@ -214,7 +214,7 @@ static int count_visits(struct scene *scene, struct reader *reader, uint32_t ver
     return visits;
 }
 
-static void who_listens_often_is_visited_once(void **state)
+static void feed_with_many_subscriptions_is_visited_once(void **state)
 {
     struct scene *scene = *state;
     struct reader *reader = scene->readers[0];
@@ -240,7 +240,7 @@ static int count_visits_while_it_waits(struct scene *scene, struct reader *reade
     return count_visits(scene, reader, version + 2);
 }
 
-static void who_waits_is_visited_once(void **state)
+static void feed_that_waits_for_its_interval_is_visited_once(void **state)
 {
     struct scene *scene = *state;
     for (int i = 2; i < 20; i++)
@@ -281,7 +281,7 @@ static bool send_late(struct flusher *flusher)
     return sender->noted < 0;
 }
 
-static void a_delivery_is_noted_behind_what_sends_late(void **state)
+static void delivery_time_includes_frames_sent_at_the_end_of_the_turn(void **state)
 {
     struct scene *scene = *state;
     struct loop *loop = scene->world->loop;
@@ -302,17 +302,17 @@ static void a_delivery_is_noted_behind_what_sends_late(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_turn_visits_as_many_as_it_has_time_for),
-        TEST(who_leaves_meanwhile_takes_nobody_along),
-        TEST(who_was_visited_may_leave_when_nobody_is_left_to_visit),
-        TEST(any_may_leave_at_any_time),
-        TEST(all_may_leave_and_others_come),
-        TEST(another_change_does_not_begin_with_the_first_again),
-        TEST(who_catches_up_is_not_kept_waiting_by_changes),
-        TEST(who_listens_often_is_visited_once),
-        TEST(who_waits_is_visited_once),
-        TEST(a_delivery_is_noted_behind_what_sends_late),
-        TEST(who_listens_to_several_topics_hears_once),
+        TEST(turn_visits_as_many_listeners_as_it_has_time_for),
+        TEST(listener_that_leaves_does_not_affect_others),
+        TEST(visited_listeners_may_leave_after_the_last_visit),
+        TEST(any_listener_may_leave_at_any_time),
+        TEST(all_listeners_may_leave_and_others_join),
+        TEST(another_change_does_not_restart_the_visits),
+        TEST(listener_that_catches_up_is_not_delayed_by_changes),
+        TEST(feed_with_many_subscriptions_is_visited_once),
+        TEST(feed_that_waits_for_its_interval_is_visited_once),
+        TEST(delivery_time_includes_frames_sent_at_the_end_of_the_turn),
+        TEST(listener_of_several_topics_gets_a_change_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

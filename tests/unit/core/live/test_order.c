@@ -18,7 +18,7 @@ static void append(struct order *order, uint64_t rev, int run)
 }
 
 /* A run that changes leaves its old place and goes to the end. */
-static void a_changed_run_stands_at_the_end(void **state)
+static void changed_run_is_last(void **state)
 {
     struct order order = { 0 };
     (void)state;
@@ -37,7 +37,7 @@ static void a_changed_run_stands_at_the_end(void **state)
     order_finish(&order);
 }
 
-static void a_position_is_found_between_places(void **state)
+static void position_is_found_between_places(void **state)
 {
     static const struct {
         uint64_t rev;
@@ -55,7 +55,7 @@ static void a_position_is_found_between_places(void **state)
     order_finish(&order);
 }
 
-static void clearing_what_is_not_there_changes_nothing(void **state)
+static void clearing_an_absent_run_changes_nothing(void **state)
 {
     struct order order = { 0 };
     (void)state;
@@ -71,7 +71,7 @@ static void clearing_what_is_not_there_changes_nothing(void **state)
 }
 
 /* Runs that change all the time take at most two places for each run. */
-static void an_order_is_squeezed_when_half_of_it_is_empty(void **state)
+static void order_is_squeezed_when_half_of_it_is_empty(void **state)
 {
     struct order order = { 0 };
     uint64_t rev = 0, last[10];
@@ -108,7 +108,7 @@ static void memory_shrinks_with_the_runs(void **state)
 }
 
 /* At start, runs come newest first, after the unfinished ones. */
-static void runs_are_inserted_where_they_belong(void **state)
+static void runs_are_inserted_in_the_order_of_their_revs(void **state)
 {
     static const uint64_t revs[] = { 50, 90, 10, 70, 30, 20 };
     struct order order = { 0 };
@@ -176,7 +176,7 @@ static void insert_downwards(uint32_t each)
 }
 
 /* With a million runs after it, an insert would move eight megabytes. */
-static void what_is_inserted_downwards_seldom_moves_what_is_behind_it(void **state)
+static void inserts_in_descending_order_seldom_move_other_runs(void **state)
 {
     (void)state;
     insert_downwards(10000);
@@ -187,13 +187,13 @@ static void what_is_inserted_downwards_seldom_moves_what_is_behind_it(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_changed_run_stands_at_the_end),
-        cmocka_unit_test(a_position_is_found_between_places),
-        cmocka_unit_test(clearing_what_is_not_there_changes_nothing),
-        cmocka_unit_test(an_order_is_squeezed_when_half_of_it_is_empty),
+        cmocka_unit_test(changed_run_is_last),
+        cmocka_unit_test(position_is_found_between_places),
+        cmocka_unit_test(clearing_an_absent_run_changes_nothing),
+        cmocka_unit_test(order_is_squeezed_when_half_of_it_is_empty),
         cmocka_unit_test(memory_shrinks_with_the_runs),
-        cmocka_unit_test(runs_are_inserted_where_they_belong),
-        cmocka_unit_test(what_is_inserted_downwards_seldom_moves_what_is_behind_it),
+        cmocka_unit_test(runs_are_inserted_in_the_order_of_their_revs),
+        cmocka_unit_test(inserts_in_descending_order_seldom_move_other_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void updates_after_a_position_are_found(void **state)
     recent_finish(&recent);
 }
 
-static void the_oldest_goes_first_and_is_remembered(void **state)
+static void oldest_update_is_dropped_first_and_its_seq_is_kept(void **state)
 {
     struct recent recent = { 0 };
     (void)state;
@@ -49,7 +49,7 @@ static void the_oldest_goes_first_and_is_remembered(void **state)
 }
 
 /* Dropped updates no longer count, so the ring does not shrink while it turns. */
-static void the_ring_stays_as_long_however_often_it_turns(void **state)
+static void ring_keeps_its_length_however_often_it_turns(void **state)
 {
     struct recent recent = { 0 };
     uint64_t seq = 0;
@@ -64,7 +64,7 @@ static void the_ring_stays_as_long_however_often_it_turns(void **state)
     assert_int_equal(recent.bytes, 0);
 }
 
-static void one_update_is_kept_however_large(void **state)
+static void newest_update_is_kept_however_large(void **state)
 {
     struct recent recent = { 0 };
     (void)state;
@@ -79,7 +79,7 @@ static void one_update_is_kept_however_large(void **state)
 }
 
 /* Filters match the run as it was at that change. */
-static void an_update_keeps_the_facts_of_its_change(void **state)
+static void update_keeps_the_facts_of_its_change(void **state)
 {
     struct slice names[] = { SLICE("a"), SLICE("b") };
     struct run run = { .id = "run_1", .version = 3, .created_at = 77 };
@@ -104,10 +104,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(updates_after_a_position_are_found),
-        cmocka_unit_test(the_oldest_goes_first_and_is_remembered),
-        cmocka_unit_test(the_ring_stays_as_long_however_often_it_turns),
-        cmocka_unit_test(one_update_is_kept_however_large),
-        cmocka_unit_test(an_update_keeps_the_facts_of_its_change),
+        cmocka_unit_test(oldest_update_is_dropped_first_and_its_seq_is_kept),
+        cmocka_unit_test(ring_keeps_its_length_however_often_it_turns),
+        cmocka_unit_test(newest_update_is_kept_however_large),
+        cmocka_unit_test(update_keeps_the_facts_of_its_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ static void forget(struct asked *asked, size_t count)
         run_finish(&asked[i].run);
 }
 
-static void who_asks_meanwhile_shares_what_is_read(void **state)
+static void simultaneous_readers_share_one_read_of_the_store(void **state)
 {
     struct world *world = *state;
     struct asked asked[6];
@@ -105,7 +105,7 @@ static void who_asks_meanwhile_shares_what_is_read(void **state)
 }
 
 /* The run may have changed since the read began, and have left memory again. */
-static void what_was_read_before_a_change_is_not_shared_behind_it(void **state)
+static void read_begun_before_a_change_is_not_shared_after_it(void **state)
 {
     struct world *world = *state;
     struct asked asked[2];
@@ -126,7 +126,7 @@ static void what_was_read_before_a_change_is_not_shared_behind_it(void **state)
     forget(asked, 2);
 }
 
-static void what_goes_wrong_is_told_to_all(void **state)
+static void failed_read_is_reported_to_all_who_wait(void **state)
 {
     struct world *world = *state;
     struct asked asked[3];
@@ -144,9 +144,9 @@ static void what_goes_wrong_is_told_to_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(who_asks_meanwhile_shares_what_is_read),
-        TEST(what_was_read_before_a_change_is_not_shared_behind_it),
-        TEST(what_goes_wrong_is_told_to_all),
+        TEST(simultaneous_readers_share_one_read_of_the_store),
+        TEST(read_begun_before_a_change_is_not_shared_after_it),
+        TEST(failed_read_is_reported_to_all_who_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static int destroy_world(void **state)
     return 0;
 }
 
-static void views_are_shared_and_one_too_many_gets_a_wider_one(void **state)
+static void equal_views_are_shared_and_one_too_many_becomes_a_wider_one(void **state)
 {
     struct world *world = *state;
     struct view *views[VIEWS_MAX], wish = view_of(ENCODING_JSON, FIELDS_ALL);
@@ -39,7 +39,7 @@ static void views_are_shared_and_one_too_many_gets_a_wider_one(void **state)
 }
 
 /* A page may choose its fields, and an attacker's page chooses different ones each time. */
-static void who_wants_everything_has_a_place_whatever_others_leave_out(void **state)
+static void view_of_all_fields_has_a_slot_whatever_others_leave_out(void **state)
 {
     struct world *world = *state;
     struct view *views[64];
@@ -70,7 +70,7 @@ static void who_wants_everything_has_a_place_whatever_others_leave_out(void **st
 }
 
 /* Another environment of its project has all views that the project may have. */
-static void an_environment_of_a_full_project_has_the_views_that_are_spared(void **state)
+static void environment_of_a_full_project_keeps_its_spared_views(void **state)
 {
     struct world *world = *state;
     struct quota project = { .used = PROJECT_VIEWS_MAX, .limit = PROJECT_VIEWS_MAX };
@@ -111,9 +111,9 @@ static void an_environment_of_a_full_project_has_the_views_that_are_spared(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(views_are_shared_and_one_too_many_gets_a_wider_one),
-        TEST(who_wants_everything_has_a_place_whatever_others_leave_out),
-        TEST(an_environment_of_a_full_project_has_the_views_that_are_spared),
+        TEST(equal_views_are_shared_and_one_too_many_becomes_a_wider_one),
+        TEST(view_of_all_fields_has_a_slot_whatever_others_leave_out),
+        TEST(environment_of_a_full_project_keeps_its_spared_views),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

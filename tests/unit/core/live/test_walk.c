@@ -33,7 +33,7 @@ static int destroy_world(void **state)
 
 /* ---- snapshot, resume ---- */
 
-static void a_snapshot_is_the_newest_state_in_the_order_of_change(void **state)
+static void snapshot_has_newest_states_in_order_of_change(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -46,7 +46,7 @@ static void a_snapshot_is_the_newest_state_in_the_order_of_change(void **state)
     assert_frames(reader, "rows 7: run_2 v1 whole, run_1 v2 whole");
 }
 
-static void a_snapshot_of_nothing_ends_at_once(void **state)
+static void snapshot_without_runs_ends_at_once(void **state)
 {
     static const char *const abouts[] = { "tag:x", "run:run_x", "batch:batch_x", "all" };
     struct world *world = *state;
@@ -59,7 +59,7 @@ static void a_snapshot_of_nothing_ends_at_once(void **state)
     }
 }
 
-static void a_resume_brings_what_changed_since(void **state)
+static void resume_sends_changes_since_the_position(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -79,7 +79,7 @@ static void a_resume_brings_what_changed_since(void **state)
 }
 
 /* Between base and seq the client saw only some of the changes: base decides about rows. */
-static void a_resume_judges_rows_by_its_base(void **state)
+static void resume_chooses_rows_by_its_base(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -117,7 +117,7 @@ static void positions_survive_a_restart(void **state)
 }
 
 /* It joins in a visit in which the live ones are complete; one frame may serve both. */
-static void a_second_subscription_catches_up_beside_the_first(void **state)
+static void second_subscription_catches_up_while_the_first_is_live(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -129,7 +129,7 @@ static void a_second_subscription_catches_up_beside_the_first(void **state)
     assert_frames(reader, "run_1 v2", "rows 2: run_2 v1 whole", "run_2 v2");
 }
 
-static void what_is_unsubscribed_while_it_catches_up_ends(void **state)
+static void subscription_that_catches_up_can_be_ended(void **state)
 {
     struct world *world = *state;
     create_many(world, 3, "a");
@@ -158,7 +158,7 @@ static unsigned count_rows(const struct reader *reader, bool *more)
     return count;
 }
 
-static void a_long_snapshot_comes_in_frames_that_are_not_too_long(void **state)
+static void long_snapshot_is_sent_in_limited_frames(void **state)
 {
     struct world *world = *state;
     bool more = true;
@@ -175,7 +175,7 @@ static void a_long_snapshot_comes_in_frames_that_are_not_too_long(void **state)
     assert_int_equal(count_rows(reader, &more), 500);
 }
 
-static void a_single_run_larger_than_a_frame_goes_alone(void **state)
+static void run_larger_than_a_frame_is_sent_alone(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -241,7 +241,7 @@ static struct reader *walker(struct world *world, unsigned count, struct walked 
     return reader;
 }
 
-static void the_gaps_of_a_walk_are_what_is_counted_as_conflated(void **state)
+static void skipped_versions_of_a_walk_equal_the_conflated_metric(void **state)
 {
     struct world *world = *state;
     struct walked walked;
@@ -269,7 +269,7 @@ static void the_gaps_of_a_walk_are_what_is_counted_as_conflated(void **state)
 }
 
 /* Every eighth frame of a long walk brings the newest runs, so none of them starves. */
-static void what_changes_last_does_not_wait_for_the_end_of_a_walk(void **state)
+static void newest_change_is_sent_before_the_end_of_a_walk(void **state)
 {
     struct world *world = *state;
     struct walked walked;
@@ -291,7 +291,7 @@ static void what_changes_last_does_not_wait_for_the_end_of_a_walk(void **state)
 
 /* 64 runs change while each frame is read, so each is sent ahead many times. Each is
  * remembered once, and the walk still sends every run in order, and ends. */
-static void a_walk_that_never_rests_remembers_only_so_much(void **state)
+static void walk_among_constant_changes_uses_bounded_memory_and_ends(void **state)
 {
     enum { RUNS = 640, CHANGES = 64, FRAMES = 720 };
     struct world *world = *state;
@@ -326,7 +326,7 @@ static void finish_many(struct world *world, unsigned count)
     world_settle(world);
 }
 
-static void finished_runs_leave_memory_and_unfinished_ones_stay(void **state)
+static void finished_runs_leave_memory_and_unfinished_runs_stay(void **state)
 {
     struct world *world = *state;
     create(world, "run_old", "a");
@@ -340,7 +340,7 @@ static void finished_runs_leave_memory_and_unfinished_ones_stay(void **state)
     assert_int_equal(world->env->unfinished, 1);
 }
 
-static void a_snapshot_pages_the_store_and_goes_on_in_memory(void **state)
+static void snapshot_reads_pages_of_the_store_then_memory(void **state)
 {
     static const char *const abouts[] = { "tag:a", "all", "all task:hello", "tag:a,a" };
     struct world *world = *state;
@@ -362,7 +362,7 @@ static void a_snapshot_pages_the_store_and_goes_on_in_memory(void **state)
     }
 }
 
-static void one_run_is_read_from_the_store(void **state)
+static void evicted_run_is_read_from_the_store(void **state)
 {
     struct world *world = *state;
     create_many(world, 50, "a");
@@ -378,7 +378,7 @@ static void one_run_is_read_from_the_store(void **state)
 }
 
 /* A page takes its time; changes for the live subscriptions do not wait for it. */
-static void live_changes_go_on_while_a_page_is_read(void **state)
+static void live_changes_continue_while_a_page_is_read(void **state)
 {
     struct world *world = *state;
     create_many(world, 50, "a");
@@ -396,7 +396,7 @@ static void live_changes_go_on_while_a_page_is_read(void **state)
     assert_null(feed_find(&reader->feed, 2)->own);
 }
 
-static void a_run_that_changes_while_its_page_is_read_comes_in_order(void **state)
+static void run_that_changes_while_its_page_is_read_is_sent_in_order(void **state)
 {
     struct world *world = *state;
     create_many(world, 50, "a");
@@ -420,7 +420,7 @@ static void on_annotated(struct command *command, enum err status)
 
 /* The store is ahead of memory by a commit that is not applied yet: its page does not have
  * the run at its old place any more, and memory does not have it at its new one. */
-static void a_run_whose_change_is_on_its_way_is_not_missed(void **state)
+static void run_with_a_change_in_flight_is_not_missed(void **state)
 {
     struct world *world = *state;
     struct change_metadata op = { .replacement = SLICE("{\"k\":1}") };
@@ -442,7 +442,7 @@ static void a_run_whose_change_is_on_its_way_is_not_missed(void **state)
     assert_frames(reader, "run_x v2");
 }
 
-static void who_leaves_while_a_page_is_read_is_not_found_by_it(void **state)
+static void page_that_arrives_after_its_reader_left_is_dropped(void **state)
 {
     struct world *world = *state;
     create_many(world, 50, "a");
@@ -462,7 +462,7 @@ static void who_leaves_while_a_page_is_read_is_not_found_by_it(void **state)
 
 /* Nothing expires before everything is loaded: a run that expired would leave memory again,
  * and `cold` would not show it. */
-static void nothing_is_due_while_runs_are_loaded(void **state)
+static void no_run_expires_while_runs_are_loaded(void **state)
 {
     struct world *world = *state;
     bool more;
@@ -485,7 +485,7 @@ static void nothing_is_due_while_runs_are_loaded(void **state)
 }
 
 /* Its position is older than memory reaches: it gets pages of the store, as patches. */
-static void a_live_reader_below_cold_reads_what_it_missed_from_the_store(void **state)
+static void live_reader_below_cold_gets_missed_runs_from_the_store(void **state)
 {
     struct world *world = *state;
     bool more;
@@ -506,7 +506,7 @@ static void a_live_reader_below_cold_reads_what_it_missed_from_the_store(void **
     assert_int_equal(reader->feed.base, world->env->applied);
 }
 
-static void a_page_for_live_ones_is_dropped_when_they_leave(void **state)
+static void page_for_live_subscriptions_is_dropped_when_they_end(void **state)
 {
     struct world *world = *state;
     create_many(world, 50, "a");
@@ -530,7 +530,7 @@ static void a_page_for_live_ones_is_dropped_when_they_leave(void **state)
     fake_store_set_delay(world->fake, 0, 0);
 }
 
-static void retention_takes_runs_out_of_memory_and_moves_the_floor(void **state)
+static void retention_removes_runs_from_memory_and_moves_the_floor(void **state)
 {
     struct world *world = *state;
     create(world, "run_1", "a");
@@ -554,29 +554,29 @@ static void retention_takes_runs_out_of_memory_and_moves_the_floor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_snapshot_is_the_newest_state_in_the_order_of_change),
-        TEST(a_snapshot_of_nothing_ends_at_once),
-        TEST(a_resume_brings_what_changed_since),
-        TEST(a_resume_judges_rows_by_its_base),
+        TEST(snapshot_has_newest_states_in_order_of_change),
+        TEST(snapshot_without_runs_ends_at_once),
+        TEST(resume_sends_changes_since_the_position),
+        TEST(resume_chooses_rows_by_its_base),
         TEST(positions_survive_a_restart),
-        TEST(a_second_subscription_catches_up_beside_the_first),
-        TEST(what_is_unsubscribed_while_it_catches_up_ends),
-        TEST(a_long_snapshot_comes_in_frames_that_are_not_too_long),
-        TEST(a_single_run_larger_than_a_frame_goes_alone),
-        TEST(the_gaps_of_a_walk_are_what_is_counted_as_conflated),
-        TEST(what_changes_last_does_not_wait_for_the_end_of_a_walk),
-        TEST(a_walk_that_never_rests_remembers_only_so_much),
-        SMALL(finished_runs_leave_memory_and_unfinished_ones_stay),
-        SMALL(a_snapshot_pages_the_store_and_goes_on_in_memory),
-        SMALL(one_run_is_read_from_the_store),
-        SMALL(live_changes_go_on_while_a_page_is_read),
-        SMALL(a_run_that_changes_while_its_page_is_read_comes_in_order),
-        SMALL(a_run_whose_change_is_on_its_way_is_not_missed),
-        SMALL(who_leaves_while_a_page_is_read_is_not_found_by_it),
-        SMALL(nothing_is_due_while_runs_are_loaded),
-        SMALL(a_live_reader_below_cold_reads_what_it_missed_from_the_store),
-        SMALL(a_page_for_live_ones_is_dropped_when_they_leave),
-        TEST(retention_takes_runs_out_of_memory_and_moves_the_floor),
+        TEST(second_subscription_catches_up_while_the_first_is_live),
+        TEST(subscription_that_catches_up_can_be_ended),
+        TEST(long_snapshot_is_sent_in_limited_frames),
+        TEST(run_larger_than_a_frame_is_sent_alone),
+        TEST(skipped_versions_of_a_walk_equal_the_conflated_metric),
+        TEST(newest_change_is_sent_before_the_end_of_a_walk),
+        TEST(walk_among_constant_changes_uses_bounded_memory_and_ends),
+        SMALL(finished_runs_leave_memory_and_unfinished_runs_stay),
+        SMALL(snapshot_reads_pages_of_the_store_then_memory),
+        SMALL(evicted_run_is_read_from_the_store),
+        SMALL(live_changes_continue_while_a_page_is_read),
+        SMALL(run_that_changes_while_its_page_is_read_is_sent_in_order),
+        SMALL(run_with_a_change_in_flight_is_not_missed),
+        SMALL(page_that_arrives_after_its_reader_left_is_dropped),
+        SMALL(no_run_expires_while_runs_are_loaded),
+        SMALL(live_reader_below_cold_gets_missed_runs_from_the_store),
+        SMALL(page_for_live_subscriptions_is_dropped_when_they_end),
+        TEST(retention_removes_runs_from_memory_and_moves_the_floor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

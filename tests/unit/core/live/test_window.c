@@ -44,7 +44,7 @@ static void assert_at(const struct window *window, uint64_t step, uint32_t limit
 }
 
 /* Runs come and leave anywhere in the set; a table of them gives the expected set. */
-static void the_order_holds_whatever_comes_and_leaves(void **state)
+static void entries_stay_ordered_whatever_joins_and_leaves(void **state)
 {
     enum { RUNS = 600, STEPS = 20000 };
     (void)state;
@@ -67,7 +67,7 @@ static void the_order_holds_whatever_comes_and_leaves(void **state)
     window_destroy(window);
 }
 
-static void the_newest_come_first_whatever_comes_when(void **state)
+static void newest_runs_come_first_in_whatever_order_they_join(void **state)
 {
     (void)state;
     struct window *window = make();
@@ -82,7 +82,7 @@ static void the_newest_come_first_whatever_comes_when(void **state)
     window_destroy(window);
 }
 
-static void it_knows_what_it_was(void **state)
+static void window_shows_its_runs_at_an_earlier_step(void **state)
 {
     (void)state;
     struct window *window = make();
@@ -101,7 +101,7 @@ static void it_knows_what_it_was(void **state)
     window_destroy(window);
 }
 
-static void one_that_came_and_left_between_was_never_there(void **state)
+static void run_that_joined_and_left_after_a_step_is_not_shown_at_it(void **state)
 {
     (void)state;
     struct window *window = make();
@@ -115,7 +115,7 @@ static void one_that_came_and_left_between_was_never_there(void **state)
     window_destroy(window);
 }
 
-static void the_oldest_go_where_there_is_no_room(void **state)
+static void full_window_drops_the_oldest_runs(void **state)
 {
     (void)state;
     struct window *window = make();
@@ -128,7 +128,7 @@ static void the_oldest_go_where_there_is_no_room(void **state)
     window_destroy(window);
 }
 
-static void it_forgets_what_left_long_ago(void **state)
+static void oldest_departures_are_forgotten(void **state)
 {
     (void)state;
     struct window *window = make();
@@ -147,7 +147,7 @@ static void it_forgets_what_left_long_ago(void **state)
     window_destroy(window);
 }
 
-static void time_and_retention_cut_it(void **state)
+static void period_and_retention_remove_runs(void **state)
 {
     (void)state;
     struct window *window = make();
@@ -168,13 +168,13 @@ static void time_and_retention_cut_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_newest_come_first_whatever_comes_when),
-        cmocka_unit_test(the_order_holds_whatever_comes_and_leaves),
-        cmocka_unit_test(it_knows_what_it_was),
-        cmocka_unit_test(one_that_came_and_left_between_was_never_there),
-        cmocka_unit_test(the_oldest_go_where_there_is_no_room),
-        cmocka_unit_test(it_forgets_what_left_long_ago),
-        cmocka_unit_test(time_and_retention_cut_it),
+        cmocka_unit_test(newest_runs_come_first_in_whatever_order_they_join),
+        cmocka_unit_test(entries_stay_ordered_whatever_joins_and_leaves),
+        cmocka_unit_test(window_shows_its_runs_at_an_earlier_step),
+        cmocka_unit_test(run_that_joined_and_left_after_a_step_is_not_shown_at_it),
+        cmocka_unit_test(full_window_drops_the_oldest_runs),
+        cmocka_unit_test(oldest_departures_are_forgotten),
+        cmocka_unit_test(period_and_retention_remove_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static size_t cost_of(size_t versions, size_t tags)
     return cost.queries;
 }
 
-static void a_filter_counts_once_for_each_sixteen_values(void **state)
+static void filter_counts_once_for_each_sixteen_values(void **state)
 {
     (void)state;
     assert_int_equal(cost_of(0, 0), 1);
@@ -57,7 +57,7 @@ static void a_filter_counts_once_for_each_sixteen_values(void **state)
     assert_int_equal(cost_of(400, 100), 32);
 }
 
-static void long_filters_leave_less_room_for_others(void **state)
+static void long_filters_use_more_of_the_quota(void **state)
 {
     struct world *world = *state;
     struct windows *windows = &world->env->windows;
@@ -80,7 +80,7 @@ static void long_filters_leave_less_room_for_others(void **state)
 }
 
 /* The run is of task "mail", in batch "b_1", and queued. */
-static void a_change_is_judged_by_the_windows_that_it_may_concern(void **state)
+static void change_is_evaluated_only_by_windows_that_it_may_concern(void **state)
 {
     struct world *world = *state;
     struct windows *windows = &world->env->windows;
@@ -119,9 +119,9 @@ static void a_change_is_judged_by_the_windows_that_it_may_concern(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_filter_counts_once_for_each_sixteen_values),
-        TEST(long_filters_leave_less_room_for_others),
-        TEST(a_change_is_judged_by_the_windows_that_it_may_concern),
+        TEST(filter_counts_once_for_each_sixteen_values),
+        TEST(long_filters_use_more_of_the_quota),
+        TEST(change_is_evaluated_only_by_windows_that_it_may_concern),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
