@@ -118,7 +118,7 @@ static void check(const struct scene *scene)
     }
 }
 
-static void each_audience_is_offered_what_waits_for_it(void **state)
+static void each_audience_is_offered_its_own_items(void **state)
 {
     static struct scene scene;
     (void)state;
@@ -155,7 +155,7 @@ static void each_audience_is_offered_what_waits_for_it(void **state)
 
 /* A hundred thousand items of an audience without workers do not slow others down: they are
  * neither visited nor moved. */
-static void many_of_another_audience_cost_nothing(void **state)
+static void items_of_another_audience_cost_nothing(void **state)
 {
     enum { MANY = 100000 };
     struct job *many = test_calloc(MANY + 1, sizeof(*many)), *own = &many[MANY];
@@ -183,8 +183,8 @@ static void many_of_another_audience_cost_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_audience_is_offered_what_waits_for_it),
-        cmocka_unit_test(many_of_another_audience_cost_nothing),
+        cmocka_unit_test(each_audience_is_offered_its_own_items),
+        cmocka_unit_test(items_of_another_audience_cost_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static struct run delayed_run(int64_t created_at, int64_t until)
     return run;
 }
 
-static void a_mark_names_its_key_while_the_run_is_delayed(void **state)
+static void mark_names_its_key_while_the_run_is_delayed(void **state)
 {
     struct run run = delayed_run(0, 10);
     struct bytes *quoted = debounce_mark(SLICE("a\"]b"));
@@ -40,7 +40,7 @@ static void a_mark_names_its_key_while_the_run_is_delayed(void **state)
     bytes_unref(quoted);
 }
 
-static void a_push_only_delays_further(void **state)
+static void push_only_delays_further(void **state)
 {
     struct debounce push = { .delay_ms = 100 };
     struct run run = delayed_run(0, 1000), with = { 0 };
@@ -57,7 +57,7 @@ static void a_push_only_delays_further(void **state)
     run_finish(&run);
 }
 
-static void a_trailing_push_replaces_what_it_names(void **state)
+static void trailing_push_replaces_only_the_options_that_it_names(void **state)
 {
     struct debounce push = { .delay_ms = 1, .is_trailing = true };
     struct run run = delayed_run(0, 1000), with = { .max_attempts = 3 };
@@ -88,7 +88,7 @@ static void a_trailing_push_replaces_what_it_names(void **state)
     run_finish(&with);
 }
 
-static void a_push_must_end_within_its_max_delay(void **state)
+static void push_must_end_within_its_max_delay(void **state)
 {
     struct debounce push = { .delay_ms = 100 };
     struct run run = delayed_run(1000, 1100);
@@ -100,7 +100,7 @@ static void a_push_must_end_within_its_max_delay(void **state)
     run_finish(&run);
 }
 
-static void the_owner_of_a_claim_names_its_run(void **state)
+static void owner_of_a_claim_names_its_run(void **state)
 {
     (void)state;
     assert_true(slice_is(debounce_owner_run(SLICE("run_1/x7")), "run_1"));
@@ -112,11 +112,11 @@ static void the_owner_of_a_claim_names_its_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mark_names_its_key_while_the_run_is_delayed),
-        cmocka_unit_test(a_push_only_delays_further),
-        cmocka_unit_test(a_trailing_push_replaces_what_it_names),
-        cmocka_unit_test(a_push_must_end_within_its_max_delay),
-        cmocka_unit_test(the_owner_of_a_claim_names_its_run),
+        cmocka_unit_test(mark_names_its_key_while_the_run_is_delayed),
+        cmocka_unit_test(push_only_delays_further),
+        cmocka_unit_test(trailing_push_replaces_only_the_options_that_it_names),
+        cmocka_unit_test(push_must_end_within_its_max_delay),
+        cmocka_unit_test(owner_of_a_claim_names_its_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,7 +137,7 @@ static void queues_and_keys_take_turns(void **state)
 /* An environment of four slots that is always full: a long queue, one of limit 1, one that
  * came late, and urgent runs of a hundred other queues all the time. A queue that could not
  * take its turn, because its only slot was taken, waits for the next. */
-static void a_full_environment_serves_every_queue_in_each_round(void **state)
+static void full_environment_serves_every_queue_in_each_round(void **state)
 {
     (void)state;
     enum { NEW_QUEUES = 100, OLD_QUEUES = 3, SLOTS = 4, SERVED = 2000 };
@@ -184,7 +184,7 @@ static int destroy_world(void **state)
     return 0;
 }
 
-static void a_backlog_of_one_task_lets_others_through(void **state)
+static void backlog_of_one_task_does_not_block_others(void **state)
 {
     struct world *world = *state;
     char flood[6][ID_MAX];
@@ -199,7 +199,7 @@ static void a_backlog_of_one_task_lets_others_through(void **state)
         assert_string_equal(dequeue(world), flood[i]);
 }
 
-static void the_items_of_a_batch_leave_in_their_order(void **state)
+static void items_of_a_batch_are_dequeued_in_their_order(void **state)
 {
     struct world *world = *state;
     for (int round = 0; round < 8; round++) {
@@ -213,7 +213,7 @@ static void the_items_of_a_batch_leave_in_their_order(void **state)
     }
 }
 
-static void runs_of_one_millisecond_leave_in_the_order_they_came(void **state)
+static void runs_of_one_millisecond_are_dequeued_in_order_of_arrival(void **state)
 {
     struct world *world = *state;
     char ids[12][ID_MAX];
@@ -233,7 +233,7 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
 }
 
 /* A worker of two environments: five runs wait in the first, three in the second. */
-static void a_worker_takes_from_its_environments_in_turn(void **state)
+static void worker_takes_runs_from_its_environments_in_turn(void **state)
 {
     struct world *world = *state;
     struct environment *first = world->env;
@@ -266,11 +266,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queues_and_keys_take_turns),
-        cmocka_unit_test(a_full_environment_serves_every_queue_in_each_round),
-        TEST(a_backlog_of_one_task_lets_others_through),
-        TEST(the_items_of_a_batch_leave_in_their_order),
-        TEST(runs_of_one_millisecond_leave_in_the_order_they_came),
-        TEST(a_worker_takes_from_its_environments_in_turn),
+        cmocka_unit_test(full_environment_serves_every_queue_in_each_round),
+        TEST(backlog_of_one_task_does_not_block_others),
+        TEST(items_of_a_batch_are_dequeued_in_their_order),
+        TEST(runs_of_one_millisecond_are_dequeued_in_order_of_arrival),
+        TEST(worker_takes_runs_from_its_environments_in_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

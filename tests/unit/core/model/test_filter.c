@@ -45,7 +45,7 @@ static void assert_matches(const struct filter *filter, const char *tags, bool e
     tag_list_unref(list);
 }
 
-static void a_tag_filter_wants_all_of_its_tags(void **state)
+static void tag_filter_matches_runs_with_all_of_its_tags(void **state)
 {
     (void)state;
     static const struct {
@@ -64,7 +64,7 @@ static void a_tag_filter_wants_all_of_its_tags(void **state)
     }
 }
 
-static void a_shared_name_matches_without_a_look_at_its_bytes(void **state)
+static void shared_name_matches_by_its_address(void **state)
 {
     (void)state;
     struct run run = { .id = "run_1", .tags = tags_of("a,b") };
@@ -96,7 +96,7 @@ static void run_and_batch_filters_compare_the_id(void **state)
     }
 }
 
-static void a_run_of_no_batch_is_in_none(void **state)
+static void run_without_a_batch_matches_no_batch_filter(void **state)
 {
     (void)state;
     struct filter filter = { .kind = TOPIC_BATCH, .name = bytes_create(SLICE("batch_1")) };
@@ -105,7 +105,7 @@ static void a_run_of_no_batch_is_in_none(void **state)
     filter_finish(&filter);
 }
 
-static void tasks_and_creation_narrow_every_kind(void **state)
+static void tasks_and_creation_time_narrow_every_kind_of_filter(void **state)
 {
     (void)state;
     static const struct {
@@ -127,7 +127,7 @@ static void tasks_and_creation_narrow_every_kind(void **state)
     }
 }
 
-static void a_filter_of_a_topic_alone_has_no_query(void **state)
+static void filter_of_a_topic_alone_has_no_query(void **state)
 {
     (void)state;
     static const struct {
@@ -153,7 +153,7 @@ static void assert_query(struct filter filter, const struct run_filter *expected
     filter_finish(&filter);
 }
 
-static void a_filter_asks_lists_for_the_same_runs(void **state)
+static void query_of_a_filter_selects_the_same_runs(void **state)
 {
     (void)state;
     struct slice tags[] = { SLICE("a"), SLICE("b") }, tasks[] = { SLICE("t") };
@@ -174,7 +174,7 @@ static void a_filter_asks_lists_for_the_same_runs(void **state)
     assert_query(filter_create((struct slice){ 0 }, &wanted), &wanted);
 }
 
-static void finishing_a_zeroed_filter_is_fine(void **state)
+static void zeroed_filter_can_be_finished(void **state)
 {
     (void)state;
     struct filter filter = { 0 };
@@ -186,14 +186,14 @@ static void finishing_a_zeroed_filter_is_fine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tag_filter_wants_all_of_its_tags),
-        cmocka_unit_test(a_shared_name_matches_without_a_look_at_its_bytes),
+        cmocka_unit_test(tag_filter_matches_runs_with_all_of_its_tags),
+        cmocka_unit_test(shared_name_matches_by_its_address),
         cmocka_unit_test(run_and_batch_filters_compare_the_id),
-        cmocka_unit_test(a_run_of_no_batch_is_in_none),
-        cmocka_unit_test(tasks_and_creation_narrow_every_kind),
-        cmocka_unit_test(a_filter_of_a_topic_alone_has_no_query),
-        cmocka_unit_test(a_filter_asks_lists_for_the_same_runs),
-        cmocka_unit_test(finishing_a_zeroed_filter_is_fine),
+        cmocka_unit_test(run_without_a_batch_matches_no_batch_filter),
+        cmocka_unit_test(tasks_and_creation_time_narrow_every_kind_of_filter),
+        cmocka_unit_test(filter_of_a_topic_alone_has_no_query),
+        cmocka_unit_test(query_of_a_filter_selects_the_same_runs),
+        cmocka_unit_test(zeroed_filter_can_be_finished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

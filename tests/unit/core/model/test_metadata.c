@@ -160,7 +160,7 @@ static struct slice quoted(const char *text, char *out)
     return (struct slice){ out, len };
 }
 
-static void operations_change_what_they_name(void **state)
+static void operations_change_only_what_they_name(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -183,7 +183,7 @@ static void operations_change_what_they_name(void **state)
     }
 }
 
-static void what_is_not_an_operation_is_refused_with_the_reason(void **state)
+static void invalid_operation_is_rejected_with_the_reason(void **state)
 {
     (void)state;
     static const struct {
@@ -247,7 +247,7 @@ static void what_is_not_an_operation_is_refused_with_the_reason(void **state)
     }
 }
 
-static void the_result_stands_behind_what_was_there(void **state)
+static void result_is_appended_to_the_buffer(void **state)
 {
     (void)state;
     struct buf out = { 0 };
@@ -258,7 +258,7 @@ static void the_result_stands_behind_what_was_there(void **state)
     buf_finish(&out);
 }
 
-static void a_thousand_operations_are_allowed_and_no_more(void **state)
+static void at_most_a_thousand_operations_are_accepted(void **state)
 {
     (void)state;
     struct buf operations = { 0 }, out = { 0 };
@@ -288,7 +288,7 @@ static void add_nested(struct buf *buf, int depth)
         buf_add_char(buf, ']');
 }
 
-static void a_value_of_any_depth_can_be_set(void **state)
+static void value_of_any_depth_can_be_set(void **state)
 {
     (void)state;
     for (int depth = 197; depth <= 20000; depth = depth < 200 ? depth + 1 : depth * 10) {
@@ -314,7 +314,7 @@ static void add_repeated(struct buf *buf, const char *piece, int count)
 }
 
 /* Each would be quadratic, and take half a minute or more. Their work is counted. */
-static void operations_that_would_keep_the_loop_busy_are_refused(void **state)
+static void operations_that_would_take_too_long_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -418,7 +418,7 @@ static enum err remove_from_list(const struct buf *element, int count,
 }
 
 /* A request of 18 KB, which used to take a fifth of a second. */
-static void comparing_with_a_large_object_counts_all_that_is_sorted(void **state)
+static void comparison_with_a_large_object_counts_its_sorted_members(void **state)
 {
     (void)state;
     struct buf small = { 0 }, large = { 0 };
@@ -430,7 +430,7 @@ static void comparing_with_a_large_object_counts_all_that_is_sorted(void **state
     buf_finish(&large);
 }
 
-static void comparing_deep_values_counts_each_level(void **state)
+static void comparison_of_deep_values_counts_each_level(void **state)
 {
     (void)state;
     struct buf up = { 0 }, down = { 0 };
@@ -442,7 +442,7 @@ static void comparing_deep_values_counts_each_level(void **state)
     buf_finish(&down);
 }
 
-static void many_members_of_one_name_are_dropped_in_one_pass(void **state)
+static void repeated_members_are_dropped_in_one_pass(void **state)
 {
     (void)state;
     struct buf object = { 0 }, out = { 0 };
@@ -460,16 +460,16 @@ static void many_members_of_one_name_are_dropped_in_one_pass(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operations_change_what_they_name),
-        cmocka_unit_test(what_is_not_an_operation_is_refused_with_the_reason),
-        cmocka_unit_test(the_result_stands_behind_what_was_there),
-        cmocka_unit_test(a_thousand_operations_are_allowed_and_no_more),
-        cmocka_unit_test(a_value_of_any_depth_can_be_set),
-        cmocka_unit_test(operations_that_would_keep_the_loop_busy_are_refused),
+        cmocka_unit_test(operations_change_only_what_they_name),
+        cmocka_unit_test(invalid_operation_is_rejected_with_the_reason),
+        cmocka_unit_test(result_is_appended_to_the_buffer),
+        cmocka_unit_test(at_most_a_thousand_operations_are_accepted),
+        cmocka_unit_test(value_of_any_depth_can_be_set),
+        cmocka_unit_test(operations_that_would_take_too_long_are_rejected),
         cmocka_unit_test(sixty_names_are_found_among_many_members),
-        cmocka_unit_test(comparing_with_a_large_object_counts_all_that_is_sorted),
-        cmocka_unit_test(comparing_deep_values_counts_each_level),
-        cmocka_unit_test(many_members_of_one_name_are_dropped_in_one_pass),
+        cmocka_unit_test(comparison_with_a_large_object_counts_its_sorted_members),
+        cmocka_unit_test(comparison_of_deep_values_counts_each_level),
+        cmocka_unit_test(repeated_members_are_dropped_in_one_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ static bool tags_match(const char *const *has, size_t has_count, const char *con
     return found;
 }
 
-static void a_run_needs_any_tag_or_every_one(void **state)
+static void run_needs_any_tag_or_every_tag(void **state)
 {
     (void)state;
     const char *ab[] = { "a", "b" }, *ba[] = { "b", "a" }, *aa[] = { "a", "a" },
@@ -126,7 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_value_of_a_list_matches_and_no_other),
-        cmocka_unit_test(a_run_needs_any_tag_or_every_one),
+        cmocka_unit_test(run_needs_any_tag_or_every_tag),
         cmocka_unit_test(equal_queries_have_one_key),
     };
     return cmocka_run_group_tests(tests, write_names, NULL);

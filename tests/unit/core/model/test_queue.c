@@ -55,7 +55,7 @@ static void set_paused(struct queues *queues, const char *queue, bool paused)
     queues_configure(queues, slice_of(queue), &settings);
 }
 
-static void the_oldest_is_next_and_ties_go_by_id(void **state)
+static void oldest_item_is_next_and_ids_break_ties(void **state)
 {
     (void)state;
     struct job jobs[] = { { .id = "d" }, { .id = "c" }, { .id = "b" }, { .id = "a" } };
@@ -76,7 +76,7 @@ static void the_oldest_is_next_and_ties_go_by_id(void **state)
     queues_finish(&queues);
 }
 
-static void a_full_queue_lets_younger_runs_of_others_pass(void **state)
+static void full_queue_does_not_block_younger_runs_of_other_queues(void **state)
 {
     (void)state;
     struct job a = { .id = "a" }, b = { .id = "b" }, c = { .id = "c" };
@@ -103,7 +103,7 @@ static void a_full_queue_lets_younger_runs_of_others_pass(void **state)
     queues_finish(&queues);
 }
 
-static void each_concurrency_key_has_the_whole_limit(void **state)
+static void limit_applies_to_each_concurrency_key(void **state)
 {
     (void)state;
     struct job a = { .id = "a" }, b = { .id = "b" }, c = { .id = "c" };
@@ -128,7 +128,7 @@ static void each_concurrency_key_has_the_whole_limit(void **state)
     queues_finish(&queues);
 }
 
-static void a_total_holds_for_all_concurrency_keys_together(void **state)
+static void total_applies_to_all_concurrency_keys_together(void **state)
 {
     (void)state;
     struct job a = { .id = "a" }, b = { .id = "b" }, c = { .id = "c" };
@@ -159,7 +159,7 @@ static void a_total_holds_for_all_concurrency_keys_together(void **state)
     queues_finish(&queues);
 }
 
-static void the_environment_limit_holds_for_all_queues_together(void **state)
+static void environment_limit_applies_to_all_queues_together(void **state)
 {
     (void)state;
     struct job a = { .id = "a" }, b = { .id = "b" };
@@ -177,7 +177,7 @@ static void the_environment_limit_holds_for_all_queues_together(void **state)
     queues_finish(&queues);
 }
 
-static void a_paused_queue_keeps_what_waits_and_what_runs(void **state)
+static void paused_queue_keeps_its_waiting_and_running_items(void **state)
 {
     (void)state;
     struct job a = { .id = "a" }, b = { .id = "b" };
@@ -198,7 +198,7 @@ static void a_paused_queue_keeps_what_waits_and_what_runs(void **state)
     queues_finish(&queues);
 }
 
-static void resumed_item_needs_a_slot_but_no_open_queue(void **state)
+static void resumed_item_needs_a_slot_even_in_a_paused_queue(void **state)
 {
     (void)state;
     struct job a = { .id = "a" }, b = { .id = "b" }, c = { .id = "c" };
@@ -230,7 +230,7 @@ static void resumed_item_needs_a_slot_but_no_open_queue(void **state)
     queues_finish(&queues);
 }
 
-static void a_queue_is_known_while_it_is_set_up_or_in_use(void **state)
+static void queue_is_known_while_it_is_registered_or_in_use(void **state)
 {
     (void)state;
     struct job a = { .id = "a" };
@@ -251,7 +251,7 @@ static void a_queue_is_known_while_it_is_set_up_or_in_use(void **state)
     queues_finish(&queues);
 }
 
-static void a_queue_with_settings_stays_until_they_are_taken_back(void **state)
+static void configured_queue_stays_until_its_settings_are_removed(void **state)
 {
     (void)state;
     const struct queue_settings none = { .version = 3 },
@@ -272,7 +272,7 @@ static void a_queue_with_settings_stays_until_they_are_taken_back(void **state)
     queues_finish(&queues);
 }
 
-static void queues_with_settings_count_in_the_room_of_their_project(void **state)
+static void configured_queues_count_in_the_quota_of_their_project(void **state)
 {
     (void)state;
     const struct queue_settings none = { 0 }, paused = { .paused = true };
@@ -296,7 +296,7 @@ static void queues_with_settings_count_in_the_room_of_their_project(void **state
     assert_int_equal(project.used, 0);
 }
 
-static void queues_are_counted_by_name(void **state)
+static void queues_are_listed_in_order_of_their_names(void **state)
 {
     (void)state;
     static const char *const names[] = { "task/b", "mails", "task/a" }, *const order[] = {
@@ -313,7 +313,7 @@ static void queues_are_counted_by_name(void **state)
     queues_finish(&queues);
 }
 
-static void leaving_twice_is_harmless(void **state)
+static void item_may_leave_twice(void **state)
 {
     (void)state;
     struct job a = { .id = "a" };
@@ -618,7 +618,7 @@ static void random_steps_agree_with_the_model(void **state)
 }
 
 /* Whatever its position is, and even if it is paused or for another audience. */
-static void who_waits_for_longest_is_known(void **state)
+static void item_that_has_waited_longest_is_found(void **state)
 {
     (void)state;
     struct job jobs[] = { { .id = "a" }, { .id = "b" }, { .id = "c" } };
@@ -653,19 +653,19 @@ static void who_waits_for_longest_is_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_oldest_is_next_and_ties_go_by_id),
-        cmocka_unit_test(a_full_queue_lets_younger_runs_of_others_pass),
-        cmocka_unit_test(each_concurrency_key_has_the_whole_limit),
-        cmocka_unit_test(a_total_holds_for_all_concurrency_keys_together),
-        cmocka_unit_test(the_environment_limit_holds_for_all_queues_together),
-        cmocka_unit_test(a_paused_queue_keeps_what_waits_and_what_runs),
-        cmocka_unit_test(resumed_item_needs_a_slot_but_no_open_queue),
-        cmocka_unit_test(a_queue_is_known_while_it_is_set_up_or_in_use),
-        cmocka_unit_test(a_queue_with_settings_stays_until_they_are_taken_back),
-        cmocka_unit_test(queues_with_settings_count_in_the_room_of_their_project),
-        cmocka_unit_test(queues_are_counted_by_name),
-        cmocka_unit_test(who_waits_for_longest_is_known),
-        cmocka_unit_test(leaving_twice_is_harmless),
+        cmocka_unit_test(oldest_item_is_next_and_ids_break_ties),
+        cmocka_unit_test(full_queue_does_not_block_younger_runs_of_other_queues),
+        cmocka_unit_test(limit_applies_to_each_concurrency_key),
+        cmocka_unit_test(total_applies_to_all_concurrency_keys_together),
+        cmocka_unit_test(environment_limit_applies_to_all_queues_together),
+        cmocka_unit_test(paused_queue_keeps_its_waiting_and_running_items),
+        cmocka_unit_test(resumed_item_needs_a_slot_even_in_a_paused_queue),
+        cmocka_unit_test(queue_is_known_while_it_is_registered_or_in_use),
+        cmocka_unit_test(configured_queue_stays_until_its_settings_are_removed),
+        cmocka_unit_test(configured_queues_count_in_the_quota_of_their_project),
+        cmocka_unit_test(queues_are_listed_in_order_of_their_names),
+        cmocka_unit_test(item_that_has_waited_longest_is_found),
+        cmocka_unit_test(item_may_leave_twice),
         cmocka_unit_test(random_steps_agree_with_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

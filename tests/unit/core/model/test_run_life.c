@@ -104,7 +104,7 @@ static void assert_goes(struct run run, enum run_event event, char to)
     assert_int_equal(run_is_with_worker(&run), strchr("dewpt", to) != NULL);
 }
 
-static void every_event_in_every_state_does_what_the_table_says(void **state)
+static void every_event_in_every_state_follows_the_table(void **state)
 {
     (void)state;
     int transitions = 0;
@@ -125,7 +125,7 @@ static void every_event_in_every_state_does_what_the_table_says(void **state)
     assert_int_equal(transitions, 57);
 }
 
-static void the_expectation_has_a_column_for_every_event(void **state)
+static void expected_table_has_a_column_for_every_event(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
@@ -136,7 +136,7 @@ static void the_expectation_has_a_column_for_every_event(void **state)
     }
 }
 
-static void what_has_started_once_does_not_expire(void **state)
+static void run_that_has_started_once_does_not_expire(void **state)
 {
     (void)state;
     struct run run = run_in(RUN_QUEUED, EXECUTION_QUEUED);
@@ -147,7 +147,7 @@ static void what_has_started_once_does_not_expire(void **state)
     assert_conflict(run, EVENT_TTL_OVER);
 }
 
-static void no_final_status_is_ever_left(void **state)
+static void final_status_is_never_left(void **state)
 {
     (void)state;
     for (int status = 0; status < RUN_STATUS_COUNT; status++) {
@@ -158,7 +158,7 @@ static void no_final_status_is_ever_left(void **state)
     }
 }
 
-static void every_word_that_clients_know_is_reached(void **state)
+static void every_status_that_clients_know_is_reached(void **state)
 {
     (void)state;
     /* The paths from QUEUED; -1 ends them. */
@@ -191,7 +191,7 @@ static void every_word_that_clients_know_is_reached(void **state)
     assert_int_equal(sizeof(ways) / sizeof(ways[0]) + 1, 14);
 }
 
-static void a_canceled_run_is_finished_when_its_worker_has_confirmed(void **state)
+static void canceled_run_is_finished_when_its_worker_confirms(void **state)
 {
     (void)state;
     struct run run = run_in(RUN_EXECUTING, EXECUTION_EXECUTING);
@@ -282,7 +282,7 @@ static struct slice error_json(size_t i)
     return slice_of(json);
 }
 
-static void an_error_means_its_final_status_and_whether_to_try_again(void **state)
+static void error_decides_the_final_status_and_whether_to_retry(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(error_cases) / sizeof(error_cases[0]); i++) {
@@ -292,7 +292,7 @@ static void an_error_means_its_final_status_and_whether_to_try_again(void **stat
     }
 }
 
-static void only_a_stalled_run_means_something_else_to_a_developer(void **state)
+static void only_stalled_runs_have_another_status_in_dev(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(error_cases) / sizeof(error_cases[0]); i++) {
@@ -303,7 +303,7 @@ static void only_a_stalled_run_means_something_else_to_a_developer(void **state)
     }
 }
 
-static void an_error_is_out_of_memory_as_trigger_dev_judges_it(void **state)
+static void errors_count_as_out_of_memory_as_in_trigger_dev(void **state)
 {
     (void)state;
 #define EXIT                                                                               \
@@ -369,15 +369,15 @@ static void every_error_can_end_an_attempt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_event_in_every_state_does_what_the_table_says),
-        cmocka_unit_test(the_expectation_has_a_column_for_every_event),
-        cmocka_unit_test(what_has_started_once_does_not_expire),
-        cmocka_unit_test(no_final_status_is_ever_left),
-        cmocka_unit_test(every_word_that_clients_know_is_reached),
-        cmocka_unit_test(a_canceled_run_is_finished_when_its_worker_has_confirmed),
-        cmocka_unit_test(an_error_means_its_final_status_and_whether_to_try_again),
-        cmocka_unit_test(only_a_stalled_run_means_something_else_to_a_developer),
-        cmocka_unit_test(an_error_is_out_of_memory_as_trigger_dev_judges_it),
+        cmocka_unit_test(every_event_in_every_state_follows_the_table),
+        cmocka_unit_test(expected_table_has_a_column_for_every_event),
+        cmocka_unit_test(run_that_has_started_once_does_not_expire),
+        cmocka_unit_test(final_status_is_never_left),
+        cmocka_unit_test(every_status_that_clients_know_is_reached),
+        cmocka_unit_test(canceled_run_is_finished_when_its_worker_confirms),
+        cmocka_unit_test(error_decides_the_final_status_and_whether_to_retry),
+        cmocka_unit_test(only_stalled_runs_have_another_status_in_dev),
+        cmocka_unit_test(errors_count_as_out_of_memory_as_in_trigger_dev),
         cmocka_unit_test(every_error_can_end_an_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static const struct wait each_kind[] = {
 
 enum { KINDS = sizeof(each_kind) / sizeof(each_kind[0]) };
 
-static void every_kind_is_read_as_it_was_written_and_in_its_order(void **state)
+static void every_kind_of_wait_is_read_as_it_was_written_in_order(void **state)
 {
     struct wait wait;
     (void)state;
@@ -82,7 +82,7 @@ static void every_kind_is_read_as_it_was_written_and_in_its_order(void **state)
 }
 
 /* Later versions read stored lists, so the words must not change. */
-static void the_list_is_the_json_that_databases_have(void **state)
+static void stored_form_of_a_list_does_not_change(void **state)
 {
     (void)state;
     struct bytes *list = write(each_kind, KINDS);
@@ -101,7 +101,7 @@ static void the_list_is_the_json_that_databases_have(void **state)
     bytes_unref(list);
 }
 
-static void a_run_without_a_list_waits_for_nothing(void **state)
+static void run_without_a_list_waits_for_nothing(void **state)
 {
     struct wait wait;
     (void)state;
@@ -116,7 +116,7 @@ static void a_run_without_a_list_waits_for_nothing(void **state)
 
 /* Does as waits.c when something came: writes the list again, with completedAt where
  * due. */
-static void what_was_read_can_be_written_again(void **state)
+static void waits_that_were_read_are_written_again_unchanged(void **state)
 {
     struct wait wait;
     struct buf again = { 0 };
@@ -157,7 +157,7 @@ static const struct wait for_inputs[] = {
 
 enum { INPUTS = sizeof(for_inputs) / sizeof(for_inputs[0]) };
 
-static void the_first_pending_token_of_the_input_is_found(void **state)
+static void first_pending_token_of_an_input_is_found(void **state)
 {
     struct wait wait;
     (void)state;
@@ -169,7 +169,7 @@ static void the_first_pending_token_of_the_input_is_found(void **state)
     run_finish(&run);
 }
 
-static void no_other_input_has_one(void **state)
+static void token_is_not_found_by_another_input(void **state)
 {
     static const struct slice others[] = { SLICE(""), SLICE("ke"), SLICE("keys"),
                                            SLICE("KEY"), SLICE("run_a") };
@@ -181,7 +181,7 @@ static void no_other_input_has_one(void **state)
     run_finish(&run);
 }
 
-static void a_token_that_is_completed_is_not_found(void **state)
+static void completed_token_is_not_found(void **state)
 {
     struct wait wait;
     (void)state;
@@ -191,7 +191,7 @@ static void a_token_that_is_completed_is_not_found(void **state)
 }
 
 /* The list stays in a run that has continued, but does not block it. */
-static void a_run_that_goes_on_is_blocked_by_no_input(void **state)
+static void executing_run_is_not_blocked_by_an_input(void **state)
 {
     struct wait wait;
     (void)state;
@@ -204,14 +204,14 @@ static void a_run_that_goes_on_is_blocked_by_no_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_is_read_as_it_was_written_and_in_its_order),
-        cmocka_unit_test(the_list_is_the_json_that_databases_have),
-        cmocka_unit_test(a_run_without_a_list_waits_for_nothing),
-        cmocka_unit_test(what_was_read_can_be_written_again),
-        cmocka_unit_test(the_first_pending_token_of_the_input_is_found),
-        cmocka_unit_test(no_other_input_has_one),
-        cmocka_unit_test(a_token_that_is_completed_is_not_found),
-        cmocka_unit_test(a_run_that_goes_on_is_blocked_by_no_input),
+        cmocka_unit_test(every_kind_of_wait_is_read_as_it_was_written_in_order),
+        cmocka_unit_test(stored_form_of_a_list_does_not_change),
+        cmocka_unit_test(run_without_a_list_waits_for_nothing),
+        cmocka_unit_test(waits_that_were_read_are_written_again_unchanged),
+        cmocka_unit_test(first_pending_token_of_an_input_is_found),
+        cmocka_unit_test(token_is_not_found_by_another_input),
+        cmocka_unit_test(completed_token_is_not_found),
+        cmocka_unit_test(executing_run_is_not_blocked_by_an_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

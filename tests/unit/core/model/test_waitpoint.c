@@ -64,7 +64,7 @@ static struct waitpoint pending(void)
     return (struct waitpoint){ .id = "waitpoint_a", .created_at = 1000 };
 }
 
-static void what_is_written_comes_back(void **state)
+static void waitpoint_is_read_as_it_was_written(void **state)
 {
     static const struct slice tags[] = { SLICE("a"), SLICE("\"b\"") };
     (void)state;
@@ -91,7 +91,7 @@ static void what_is_written_comes_back(void **state)
 }
 
 /* The output is found by its name, which cannot be imitated inside a text. */
-static void a_key_that_looks_like_an_output_is_none(void **state)
+static void key_that_resembles_an_output_is_read_as_a_key(void **state)
 {
     (void)state;
     struct waitpoint token = pending();
@@ -102,7 +102,7 @@ static void a_key_that_looks_like_an_output_is_none(void **state)
     waitpoint_finish(&token);
 }
 
-static void an_output_is_kept_as_a_json_string_and_replaced(void **state)
+static void output_is_kept_as_a_json_string_and_can_be_replaced(void **state)
 {
     (void)state;
     struct waitpoint token = pending();
@@ -114,7 +114,7 @@ static void an_output_is_kept_as_a_json_string_and_replaced(void **state)
 }
 
 /* Retention uses stale_at; a token that a run waits for stays whatever that is. */
-static void it_is_stale_since_its_end_or_else_as_old_as_it_is(void **state)
+static void waitpoint_is_stale_since_its_end_or_its_creation(void **state)
 {
     static const struct {
         int64_t until, completed_at, stale_at;
@@ -135,7 +135,7 @@ static void it_is_stale_since_its_end_or_else_as_old_as_it_is(void **state)
     }
 }
 
-static void it_is_over_when_it_was_completed_or_its_time_has_come(void **state)
+static void waitpoint_has_ended_when_completed_or_when_its_time_has_come(void **state)
 {
     (void)state;
     struct waitpoint token = pending();
@@ -148,7 +148,7 @@ static void it_is_over_when_it_was_completed_or_its_time_has_come(void **state)
 }
 
 /* Nothing will complete it, so no run may wait for it. */
-static void what_is_no_document_of_ours_is_refused_and_counts_as_completed(void **state)
+static void invalid_document_is_rejected_and_counts_as_completed(void **state)
 {
     static const char *const bodies[] = {
         "",
@@ -177,12 +177,12 @@ static void what_is_no_document_of_ours_is_refused_and_counts_as_completed(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_comes_back),
-        cmocka_unit_test(a_key_that_looks_like_an_output_is_none),
-        cmocka_unit_test(an_output_is_kept_as_a_json_string_and_replaced),
-        cmocka_unit_test(it_is_stale_since_its_end_or_else_as_old_as_it_is),
-        cmocka_unit_test(it_is_over_when_it_was_completed_or_its_time_has_come),
-        cmocka_unit_test(what_is_no_document_of_ours_is_refused_and_counts_as_completed),
+        cmocka_unit_test(waitpoint_is_read_as_it_was_written),
+        cmocka_unit_test(key_that_resembles_an_output_is_read_as_a_key),
+        cmocka_unit_test(output_is_kept_as_a_json_string_and_can_be_replaced),
+        cmocka_unit_test(waitpoint_is_stale_since_its_end_or_its_creation),
+        cmocka_unit_test(waitpoint_has_ended_when_completed_or_when_its_time_has_come),
+        cmocka_unit_test(invalid_document_is_rejected_and_counts_as_completed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
