@@ -102,7 +102,7 @@ static void finish_both(struct run *before, struct run *after)
 
 /* ---- whole rows ---- */
 
-static void a_new_run_has_the_required_fields_and_no_others(void **state)
+static void new_run_has_only_the_required_fields(void **state)
 {
     (void)state;
     struct run run = new_run();
@@ -140,7 +140,7 @@ static void fill(struct run *run)
     run_rare_edit(run)->delayed_until = run->queued_at = 1700000003000;
 }
 
-static void a_full_run_shows_everything_and_the_users_json_byte_for_byte(void **state)
+static void full_run_has_every_field_and_the_json_of_users_unchanged(void **state)
 {
     (void)state;
     struct run run = new_run();
@@ -191,7 +191,7 @@ static void msgpack_has_timestamps_and_json_texts(void **state)
 }
 
 /* The three forms of https://github.com/msgpack/msgpack, spec.md, timestamp extension. */
-static void msgpack_times_take_the_shortest_form_that_holds_them(void **state)
+static void msgpack_times_take_the_shortest_form(void **state)
 {
     (void)state;
     static const struct {
@@ -219,7 +219,7 @@ static void msgpack_times_take_the_shortest_form_that_holds_them(void **state)
     }
 }
 
-static void the_words_for_a_status_are_those_of_the_view(void **state)
+static void status_is_written_in_the_vocabulary_of_the_view(void **state)
 {
     (void)state;
     struct run run = new_run();
@@ -233,7 +233,7 @@ static void the_words_for_a_status_are_those_of_the_view(void **state)
     run_finish(&run);
 }
 
-static void a_view_without_fields_shows_what_files_a_row(void **state)
+static void view_without_fields_has_the_fields_that_file_a_row(void **state)
 {
     (void)state;
     struct run run = new_run();
@@ -246,7 +246,7 @@ static void a_view_without_fields_shows_what_files_a_row(void **state)
     run_finish(&run);
 }
 
-static void metadata_that_is_no_object_is_not_shown(void **state)
+static void metadata_that_is_not_an_object_is_omitted(void **state)
 {
     (void)state;
     struct run run = new_run();
@@ -261,7 +261,7 @@ static void metadata_that_is_no_object_is_not_shown(void **state)
 
 /* ---- deltas ---- */
 
-static void a_delta_has_exactly_the_fields_that_differ(void **state)
+static void delta_has_exactly_the_fields_that_differ(void **state)
 {
     (void)state;
     struct run before = new_run();
@@ -287,7 +287,7 @@ static void status_and_updated_at_are_in_every_delta(void **state)
     finish_both(&before, &after);
 }
 
-static void what_is_cleared_becomes_null(void **state)
+static void cleared_field_becomes_null(void **state)
 {
     (void)state;
     struct run before = new_run();
@@ -303,7 +303,7 @@ static void what_is_cleared_becomes_null(void **state)
     finish_both(&before, &after);
 }
 
-static void streams_are_shown_to_those_who_ask_for_them(void **state)
+static void streams_are_shown_only_on_request(void **state)
 {
     (void)state;
     struct run before = new_run();
@@ -323,7 +323,7 @@ static void streams_are_shown_to_those_who_ask_for_them(void **state)
     finish_both(&before, &after);
 }
 
-static void equal_bytes_at_another_place_are_no_difference(void **state)
+static void equal_values_at_different_addresses_are_equal(void **state)
 {
     (void)state;
     struct run before = new_run();
@@ -341,7 +341,7 @@ static void equal_bytes_at_another_place_are_no_difference(void **state)
     finish_both(&before, &after);
 }
 
-static void metadata_output_and_error_travel_when_they_change(void **state)
+static void metadata_output_and_error_are_sent_when_they_change(void **state)
 {
     (void)state;
     struct run before = new_run();
@@ -358,7 +358,7 @@ static void metadata_output_and_error_travel_when_they_change(void **state)
     finish_both(&before, &after);
 }
 
-static void a_packet_that_left_memory_is_not_taken_for_cleared(void **state)
+static void packet_that_left_memory_is_not_reported_as_cleared(void **state)
 {
     (void)state;
     struct run before = new_run();
@@ -373,7 +373,7 @@ static void a_packet_that_left_memory_is_not_taken_for_cleared(void **state)
     finish_both(&before, &after);
 }
 
-static void a_delta_in_msgpack_counts_its_fields(void **state)
+static void msgpack_delta_has_the_right_number_of_fields(void **state)
 {
     (void)state;
     struct run before = new_run();
@@ -389,7 +389,7 @@ static void a_delta_in_msgpack_counts_its_fields(void **state)
     finish_both(&before, &after);
 }
 
-static void a_delta_leaves_out_what_the_view_does_not_show(void **state)
+static void delta_omits_fields_that_the_view_does_not_have(void **state)
 {
     (void)state;
     struct run before = new_run();
@@ -432,7 +432,7 @@ static void assert_small(const struct run *run, uint64_t base, const char *outpu
     buf_finish(&expected);
 }
 
-static void a_client_before_the_last_whole_change_gets_the_whole_run(void **state)
+static void client_older_than_the_last_whole_change_gets_the_whole_run(void **state)
 {
     (void)state;
     struct run run = new_run();
@@ -451,7 +451,7 @@ static void a_client_before_the_last_whole_change_gets_the_whole_run(void **stat
     run_finish(&run);
 }
 
-static void a_client_behind_it_gets_the_small_fields_with_nulls(void **state)
+static void client_after_the_last_whole_change_gets_the_small_fields(void **state)
 {
     (void)state;
     struct run run = new_run();
@@ -461,7 +461,7 @@ static void a_client_behind_it_gets_the_small_fields_with_nulls(void **state)
     run_finish(&run);
 }
 
-static void metadata_and_output_follow_their_own_revs(void **state)
+static void metadata_and_output_are_sent_by_their_own_revs(void **state)
 {
     (void)state;
     struct run run = new_run();
@@ -478,7 +478,7 @@ static void metadata_and_output_follow_their_own_revs(void **state)
 
 /* ---- packets and errors ---- */
 
-static void a_packet_is_shown_as_the_value_its_type_means(void **state)
+static void packet_is_shown_as_the_value_that_its_type_means(void **state)
 {
     (void)state;
     static const struct {
@@ -529,26 +529,26 @@ static void every_field_is_found_by_its_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_run_has_the_required_fields_and_no_others),
-        cmocka_unit_test(a_full_run_shows_everything_and_the_users_json_byte_for_byte),
+        cmocka_unit_test(new_run_has_only_the_required_fields),
+        cmocka_unit_test(full_run_has_every_field_and_the_json_of_users_unchanged),
         cmocka_unit_test(msgpack_has_timestamps_and_json_texts),
-        cmocka_unit_test(msgpack_times_take_the_shortest_form_that_holds_them),
-        cmocka_unit_test(the_words_for_a_status_are_those_of_the_view),
-        cmocka_unit_test(a_view_without_fields_shows_what_files_a_row),
-        cmocka_unit_test(metadata_that_is_no_object_is_not_shown),
-        cmocka_unit_test(a_delta_has_exactly_the_fields_that_differ),
+        cmocka_unit_test(msgpack_times_take_the_shortest_form),
+        cmocka_unit_test(status_is_written_in_the_vocabulary_of_the_view),
+        cmocka_unit_test(view_without_fields_has_the_fields_that_file_a_row),
+        cmocka_unit_test(metadata_that_is_not_an_object_is_omitted),
+        cmocka_unit_test(delta_has_exactly_the_fields_that_differ),
         cmocka_unit_test(status_and_updated_at_are_in_every_delta),
-        cmocka_unit_test(what_is_cleared_becomes_null),
-        cmocka_unit_test(streams_are_shown_to_those_who_ask_for_them),
-        cmocka_unit_test(equal_bytes_at_another_place_are_no_difference),
-        cmocka_unit_test(metadata_output_and_error_travel_when_they_change),
-        cmocka_unit_test(a_packet_that_left_memory_is_not_taken_for_cleared),
-        cmocka_unit_test(a_delta_in_msgpack_counts_its_fields),
-        cmocka_unit_test(a_delta_leaves_out_what_the_view_does_not_show),
-        cmocka_unit_test(a_client_before_the_last_whole_change_gets_the_whole_run),
-        cmocka_unit_test(a_client_behind_it_gets_the_small_fields_with_nulls),
-        cmocka_unit_test(metadata_and_output_follow_their_own_revs),
-        cmocka_unit_test(a_packet_is_shown_as_the_value_its_type_means),
+        cmocka_unit_test(cleared_field_becomes_null),
+        cmocka_unit_test(streams_are_shown_only_on_request),
+        cmocka_unit_test(equal_values_at_different_addresses_are_equal),
+        cmocka_unit_test(metadata_output_and_error_are_sent_when_they_change),
+        cmocka_unit_test(packet_that_left_memory_is_not_reported_as_cleared),
+        cmocka_unit_test(msgpack_delta_has_the_right_number_of_fields),
+        cmocka_unit_test(delta_omits_fields_that_the_view_does_not_have),
+        cmocka_unit_test(client_older_than_the_last_whole_change_gets_the_whole_run),
+        cmocka_unit_test(client_after_the_last_whole_change_gets_the_small_fields),
+        cmocka_unit_test(metadata_and_output_are_sent_by_their_own_revs),
+        cmocka_unit_test(packet_is_shown_as_the_value_that_its_type_means),
         cmocka_unit_test(every_field_is_found_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void read_rope(const struct rope *rope, size_t size, struct buf *out)
 }
 
 /* The same row; its long values are neither copied nor escaped when it is made. */
-static void long_values_are_left_where_they_are(void **state)
+static void long_values_are_not_copied(void **state)
 {
     static const enum encoding encodings[] = { ENCODING_JSON, ENCODING_MSGPACK,
                                                ENCODING_SHAPE };
@@ -71,7 +71,7 @@ static void long_values_are_left_where_they_are(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_values_are_left_where_they_are),
+        cmocka_unit_test(long_values_are_not_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 #include "core/wire/run_error.h"
 
-static void an_error_is_shown_as_message_name_and_stack(void **state)
+static void error_is_shown_as_message_name_and_stack(void **state)
 {
     (void)state;
     static const struct {
@@ -51,7 +51,7 @@ static void an_error_is_shown_as_message_name_and_stack(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_error_is_shown_as_message_name_and_stack),
+        cmocka_unit_test(error_is_shown_as_message_name_and_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static void assert_column(const struct view *view, const struct run *run, const 
     buf_finish(&text);
 }
 
-static void words_newer_than_sdk_3_are_rewritten_for_it(void **state)
+static void statuses_newer_than_sdk_3_are_mapped_to_its_own(void **state)
 {
     (void)state;
     static const struct {
@@ -87,7 +87,7 @@ static void words_newer_than_sdk_3_are_rewritten_for_it(void **state)
     run_finish(&run);
 }
 
-static void errors_are_of_a_kind_and_a_code_that_the_sdk_knows(void **state)
+static void errors_are_mapped_to_types_and_codes_that_the_sdk_knows(void **state)
 {
     (void)state;
     static const struct {
@@ -128,7 +128,7 @@ static void errors_are_of_a_kind_and_a_code_that_the_sdk_knows(void **state)
     run_finish(&run);
 }
 
-static void content_that_is_not_what_its_type_says_is_shown_as_text(void **state)
+static void content_that_does_not_fit_its_type_is_shown_as_text(void **state)
 {
     (void)state;
     static const struct {
@@ -153,7 +153,7 @@ static void content_that_is_not_what_its_type_says_is_shown_as_text(void **state
     }
 }
 
-static void a_row_has_the_columns_of_its_schema(void **state)
+static void row_has_the_columns_of_its_schema(void **state)
 {
     (void)state;
     static const uint32_t skips[] = { 0, COLUMN_PAYLOAD_TYPE, 1 << FIELD_PAYLOAD,
@@ -203,10 +203,10 @@ static void times_have_no_zone_and_lists_are_json(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_newer_than_sdk_3_are_rewritten_for_it),
-        cmocka_unit_test(errors_are_of_a_kind_and_a_code_that_the_sdk_knows),
-        cmocka_unit_test(content_that_is_not_what_its_type_says_is_shown_as_text),
-        cmocka_unit_test(a_row_has_the_columns_of_its_schema),
+        cmocka_unit_test(statuses_newer_than_sdk_3_are_mapped_to_its_own),
+        cmocka_unit_test(errors_are_mapped_to_types_and_codes_that_the_sdk_knows),
+        cmocka_unit_test(content_that_does_not_fit_its_type_is_shown_as_text),
+        cmocka_unit_test(row_has_the_columns_of_its_schema),
         cmocka_unit_test(times_have_no_zone_and_lists_are_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ static void assert_refused(struct slice text, const char *code, const char *part
     buf_finish(&out);
 }
 
-static void a_hello_may_be_empty(void **state)
+static void hello_may_be_empty(void **state)
 {
     (void)state;
     struct wire_message message = read_ok("{\"op\":\"hello\"}");
@@ -52,7 +52,7 @@ static void a_hello_may_be_empty(void **state)
     wire_message_finish(&message);
 }
 
-static void a_hello_says_who_is_there_and_what_it_wants(void **state)
+static void hello_has_a_token_and_options(void **state)
 {
     (void)state;
     struct wire_message message =
@@ -66,7 +66,7 @@ static void a_hello_says_who_is_there_and_what_it_wants(void **state)
     wire_message_finish(&message);
 }
 
-static void what_a_message_does_not_have_is_noted(void **state)
+static void unknown_members_are_noted(void **state)
 {
     (void)state;
     struct wire_message message =
@@ -81,7 +81,7 @@ static void what_a_message_does_not_have_is_noted(void **state)
     assert_null(message.ignored);
 }
 
-static void notes_are_few_and_short(void **state)
+static void noted_members_are_limited(void **state)
 {
     (void)state;
     struct buf text = { 0 };
@@ -97,7 +97,7 @@ static void notes_are_few_and_short(void **state)
     buf_finish(&text);
 }
 
-static void fields_are_a_choice_or_an_omission(void **state)
+static void fields_are_chosen_or_omitted(void **state)
 {
     (void)state;
     static const struct {
@@ -122,7 +122,7 @@ static void fields_are_a_choice_or_an_omission(void **state)
     }
 }
 
-static void a_sub_is_about_a_run_a_batch_tags_or_all(void **state)
+static void sub_selects_a_run_a_batch_tags_or_all(void **state)
 {
     (void)state;
     struct wire_message message = read_ok("{\"op\":\"sub\",\"id\":1,\"run\":\"run_x\"}");
@@ -156,7 +156,7 @@ static void a_sub_is_about_a_run_a_batch_tags_or_all(void **state)
     wire_message_finish(&message);
 }
 
-static void a_sub_can_be_narrowed_and_resumed(void **state)
+static void sub_can_be_narrowed_and_resumed(void **state)
 {
     (void)state;
     struct wire_message message =
@@ -199,7 +199,7 @@ static void since_is_a_duration_or_a_time(void **state)
     }
 }
 
-static void unsub_and_auth_say_which_and_what(void **state)
+static void unsub_has_an_id_and_auth_a_token(void **state)
 {
     (void)state;
     struct wire_message message = read_ok("{\"op\":\"unsub\",\"id\":7}");
@@ -283,14 +283,14 @@ static const struct {
       "bad_member", "from:" },
 };
 
-static void what_cannot_be_read_is_refused_by_name(void **state)
+static void invalid_message_is_rejected_by_name(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
         assert_refused(slice_of(refusals[i].text), refusals[i].code, refusals[i].part);
 }
 
-static void a_refusal_names_the_subscription_it_is_about(void **state)
+static void rejected_message_keeps_its_subscription_id(void **state)
 {
     (void)state;
     struct wire_message message;
@@ -303,7 +303,7 @@ static void a_refusal_names_the_subscription_it_is_about(void **state)
     assert_int_equal(message.id, 42);
 }
 
-static void texts_are_counted_in_characters(void **state)
+static void tag_length_is_limited_in_characters(void **state)
 {
     (void)state;
     struct buf text = { 0 };
@@ -326,7 +326,7 @@ static void texts_are_counted_in_characters(void **state)
     buf_finish(&text);
 }
 
-static void a_quoted_text_is_cut_between_characters(void **state)
+static void quoted_text_is_cut_between_characters(void **state)
 {
     (void)state;
     for (size_t lead = 0; lead < 4; lead++) {
@@ -342,7 +342,7 @@ static void a_quoted_text_is_cut_between_characters(void **state)
     }
 }
 
-static void nesting_has_an_end(void **state)
+static void nesting_of_messages_is_limited(void **state)
 {
     (void)state;
     struct buf text = { 0 };
@@ -384,7 +384,7 @@ static void assert_message(enum encoding encoding, struct buf *out, const char *
     buf_clear(out);
 }
 
-static void a_welcome_says_where_the_client_is_and_what_holds(void **state)
+static void welcome_has_the_position_the_fields_and_the_limits(void **state)
 {
     (void)state;
     const struct wire_limits limits = { 256, 16, 65536, 50, 200, 16, 200 };
@@ -408,7 +408,7 @@ static void a_welcome_says_where_the_client_is_and_what_holds(void **state)
     buf_finish(&out);
 }
 
-static void ok_tells_how_a_subscription_begins(void **state)
+static void ok_names_the_mode_of_a_subscription(void **state)
 {
     (void)state;
     struct buf out = { 0 };
@@ -424,7 +424,7 @@ static void ok_tells_how_a_subscription_begins(void **state)
     buf_finish(&out);
 }
 
-static void rows_stand_in_patches_and_rows(void **state)
+static void rows_are_written_in_rows_and_patch_messages(void **state)
 {
     (void)state;
     struct rope out = { 0 }, rows = { 0 };
@@ -449,7 +449,7 @@ static void rows_stand_in_patches_and_rows(void **state)
     rope_finish(&rows);
 }
 
-static void rows_of_a_live_list_begin_go_on_and_leave(void **state)
+static void rows_of_a_live_list_begin_continue_and_leave(void **state)
 {
     (void)state;
     struct rope out = { 0 }, rows = { 0 };
@@ -471,7 +471,7 @@ static void rows_of_a_live_list_begin_go_on_and_leave(void **state)
     rope_finish(&rows);
 }
 
-static void counts_are_told_by_the_words_of_the_view(void **state)
+static void counts_use_the_vocabulary_of_the_view(void **state)
 {
     (void)state;
     const uint64_t counts[RUN_STATUS_COUNT] = {
@@ -491,7 +491,7 @@ static void counts_are_told_by_the_words_of_the_view(void **state)
     buf_finish(&out);
 }
 
-static void short_messages_look_as_documented(void **state)
+static void short_messages_are_written_as_documented(void **state)
 {
     (void)state;
     struct buf out = { 0 };
@@ -524,7 +524,7 @@ static void short_messages_look_as_documented(void **state)
     buf_finish(&out);
 }
 
-static void a_close_code_says_by_its_class_what_to_do(void **state)
+static void class_of_a_close_code_decides_when_to_reconnect(void **state)
 {
     (void)state;
     static const struct {
@@ -562,27 +562,27 @@ static int forget_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hello_may_be_empty),
-        cmocka_unit_test(a_hello_says_who_is_there_and_what_it_wants),
-        cmocka_unit_test(what_a_message_does_not_have_is_noted),
-        cmocka_unit_test(notes_are_few_and_short),
-        cmocka_unit_test(fields_are_a_choice_or_an_omission),
-        cmocka_unit_test(a_sub_is_about_a_run_a_batch_tags_or_all),
-        cmocka_unit_test(a_sub_can_be_narrowed_and_resumed),
+        cmocka_unit_test(hello_may_be_empty),
+        cmocka_unit_test(hello_has_a_token_and_options),
+        cmocka_unit_test(unknown_members_are_noted),
+        cmocka_unit_test(noted_members_are_limited),
+        cmocka_unit_test(fields_are_chosen_or_omitted),
+        cmocka_unit_test(sub_selects_a_run_a_batch_tags_or_all),
+        cmocka_unit_test(sub_can_be_narrowed_and_resumed),
         cmocka_unit_test(since_is_a_duration_or_a_time),
-        cmocka_unit_test(unsub_and_auth_say_which_and_what),
-        cmocka_unit_test(what_cannot_be_read_is_refused_by_name),
-        cmocka_unit_test(a_refusal_names_the_subscription_it_is_about),
-        cmocka_unit_test(texts_are_counted_in_characters),
-        cmocka_unit_test(a_quoted_text_is_cut_between_characters),
-        cmocka_unit_test(nesting_has_an_end),
-        cmocka_unit_test(a_welcome_says_where_the_client_is_and_what_holds),
-        cmocka_unit_test(ok_tells_how_a_subscription_begins),
-        cmocka_unit_test(rows_stand_in_patches_and_rows),
-        cmocka_unit_test(rows_of_a_live_list_begin_go_on_and_leave),
-        cmocka_unit_test(counts_are_told_by_the_words_of_the_view),
-        cmocka_unit_test(short_messages_look_as_documented),
-        cmocka_unit_test(a_close_code_says_by_its_class_what_to_do),
+        cmocka_unit_test(unsub_has_an_id_and_auth_a_token),
+        cmocka_unit_test(invalid_message_is_rejected_by_name),
+        cmocka_unit_test(rejected_message_keeps_its_subscription_id),
+        cmocka_unit_test(tag_length_is_limited_in_characters),
+        cmocka_unit_test(quoted_text_is_cut_between_characters),
+        cmocka_unit_test(nesting_of_messages_is_limited),
+        cmocka_unit_test(welcome_has_the_position_the_fields_and_the_limits),
+        cmocka_unit_test(ok_names_the_mode_of_a_subscription),
+        cmocka_unit_test(rows_are_written_in_rows_and_patch_messages),
+        cmocka_unit_test(rows_of_a_live_list_begin_continue_and_leave),
+        cmocka_unit_test(counts_use_the_vocabulary_of_the_view),
+        cmocka_unit_test(short_messages_are_written_as_documented),
+        cmocka_unit_test(class_of_a_close_code_decides_when_to_reconnect),
     };
     return cmocka_run_group_tests(tests, NULL, forget_names);
 }
