@@ -98,7 +98,7 @@ static void taking_bytes_adds_a_reference(void **state)
 }
 
 /* A quota only counts: callers check the limit before they take. */
-static void full_room_still_counts(void **state)
+static void full_quota_still_counts(void **state)
 {
     (void)state;
     struct quota quota = { .limit = 1 };
@@ -110,7 +110,7 @@ static void full_room_still_counts(void **state)
     bytes_unref(bytes);
 }
 
-static void taking_with_null_room_or_bytes_does_nothing(void **state)
+static void taking_with_null_quota_or_bytes_does_nothing(void **state)
 {
     (void)state;
     struct quota quota = { .limit = SIZE_MAX };
@@ -128,7 +128,7 @@ static void taking_with_null_room_or_bytes_does_nothing(void **state)
 }
 
 /* Bytes held by one quota are not found under another, however many there are. */
-static void a_thousand_shared_bytes_are_counted_per_room(void **state)
+static void a_thousand_shared_bytes_are_counted_per_quota(void **state)
 {
     (void)state;
     struct quota quotas[2] = { { .limit = SIZE_MAX }, { .limit = SIZE_MAX } };
@@ -160,9 +160,9 @@ int main(void)
         cmocka_unit_test(equal_bytes_at_two_addresses_count_twice),
         cmocka_unit_test(quota_counts_for_itself_and_its_outer_quotas),
         cmocka_unit_test(taking_bytes_adds_a_reference),
-        cmocka_unit_test(full_room_still_counts),
-        cmocka_unit_test(taking_with_null_room_or_bytes_does_nothing),
-        cmocka_unit_test(a_thousand_shared_bytes_are_counted_per_room),
+        cmocka_unit_test(full_quota_still_counts),
+        cmocka_unit_test(taking_with_null_quota_or_bytes_does_nothing),
+        cmocka_unit_test(a_thousand_shared_bytes_are_counted_per_quota),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static struct bytes *make_body(size_t len, unsigned seed)
     return body;
 }
 
-static void what_was_packed_unpacks_to_the_body(void **state)
+static void compressed_body_unpacks_to_the_original(void **state)
 {
     struct bytes *body = make_body(50000, 0), *packed = gzip_shared(body);
     static unsigned char room[60000];
@@ -37,7 +37,7 @@ static void what_was_packed_unpacks_to_the_body(void **state)
     gzip_forget();
 }
 
-static void each_of_several_bodies_is_packed_once(void **state)
+static void each_of_several_bodies_is_compressed_once(void **state)
 {
     struct bytes *bodies[32], *packed[32];
     (void)state;
@@ -58,7 +58,7 @@ static void each_of_several_bodies_is_packed_once(void **state)
     gzip_forget();
 }
 
-static void the_oldest_are_forgotten_when_there_are_many(void **state)
+static void oldest_results_are_forgotten(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 200; i++) {
@@ -69,7 +69,7 @@ static void the_oldest_are_forgotten_when_there_are_many(void **state)
     gzip_forget(); /* the sanitizer reports leaks */
 }
 
-static void too_small_and_too_large_bodies_stay_as_they_are(void **state)
+static void too_small_and_too_large_bodies_are_not_compressed(void **state)
 {
     static const size_t sizes[] = { 0, 1, GZIP_WORTH - 1, GZIP_MOST + 1, 4 << 20 };
     (void)state;
@@ -80,7 +80,7 @@ static void too_small_and_too_large_bodies_stay_as_they_are(void **state)
     }
 }
 
-static void what_would_not_become_smaller_stays_as_it_is(void **state)
+static void body_that_would_not_shrink_is_not_compressed(void **state)
 {
     struct bytes *body = bytes_create_empty(2000);
     uint32_t noise = 1;
@@ -98,11 +98,11 @@ static void what_would_not_become_smaller_stays_as_it_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_packed_unpacks_to_the_body),
-        cmocka_unit_test(each_of_several_bodies_is_packed_once),
-        cmocka_unit_test(the_oldest_are_forgotten_when_there_are_many),
-        cmocka_unit_test(too_small_and_too_large_bodies_stay_as_they_are),
-        cmocka_unit_test(what_would_not_become_smaller_stays_as_it_is),
+        cmocka_unit_test(compressed_body_unpacks_to_the_original),
+        cmocka_unit_test(each_of_several_bodies_is_compressed_once),
+        cmocka_unit_test(oldest_results_are_forgotten),
+        cmocka_unit_test(too_small_and_too_large_bodies_are_not_compressed),
+        cmocka_unit_test(body_that_would_not_shrink_is_not_compressed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

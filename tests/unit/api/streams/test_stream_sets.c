@@ -133,7 +133,7 @@ static void branches_count_as_one_environment_of_their_project(void **state)
     assert_true(branches->streams.used > BUDGET);
 }
 
-static void batches_of_an_environment_are_dropped_over_several_turns(void **state)
+static void streams_of_an_environment_are_freed_over_several_turns(void **state)
 {
     int turns = 0;
     size_t before;
@@ -160,7 +160,7 @@ int main(void)
         TEST(largest_environment_is_trimmed_for_its_project),
         TEST(project_keeps_its_streams_however_many_branches_others_have),
         TEST(branches_count_as_one_environment_of_their_project),
-        TEST(batches_of_an_environment_are_dropped_over_several_turns),
+        TEST(streams_of_an_environment_are_freed_over_several_turns),
     };
     return cmocka_run_group_tests_name("stream sets", tests, NULL, NULL);
 }

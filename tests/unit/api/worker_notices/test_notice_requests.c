@@ -18,7 +18,7 @@ static bool add(struct notice_requests *requests, const char *event, struct buf 
     return fits;
 }
 
-static void wishes_are_taken_in_order(void **state)
+static void requests_are_taken_in_order(void **state)
 {
     (void)state;
     struct notice_requests requests = { 0 };
@@ -86,7 +86,7 @@ static void only_run_ids_are_read_from_an_event(void **state)
     }
 }
 
-static void too_many_pending_wishes_are_rejected(void **state)
+static void too_many_pending_requests_are_rejected(void **state)
 {
     (void)state;
     struct notice_requests requests = { 0 };
@@ -127,10 +127,10 @@ static void queue_that_is_never_empty_does_not_grow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wishes_are_taken_in_order),
+        cmocka_unit_test(requests_are_taken_in_order),
         cmocka_unit_test(invalid_run_id_is_not_looked_up),
         cmocka_unit_test(only_run_ids_are_read_from_an_event),
-        cmocka_unit_test(too_many_pending_wishes_are_rejected),
+        cmocka_unit_test(too_many_pending_requests_are_rejected),
         cmocka_unit_test(queue_that_is_never_empty_does_not_grow),
     };
     return cmocka_run_group_tests_name("notice wishes", tests, NULL, NULL);

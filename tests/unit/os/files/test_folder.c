@@ -50,7 +50,7 @@ static void scene_end(struct scene *scene)
     assert_int_equal(rmdir(scene->top), 0);
 }
 
-static void removes_everything_in_a_folder(void **state)
+static void everything_in_a_folder_is_removed(void **state)
 {
     (void)state;
     struct scene scene;
@@ -65,7 +65,7 @@ static void removes_everything_in_a_folder(void **state)
     scene_end(&scene);
 }
 
-static void removes_links_and_keeps_their_targets(void **state)
+static void links_are_removed_and_their_targets_kept(void **state)
 {
     (void)state;
     struct scene scene;
@@ -84,7 +84,7 @@ static void removes_links_and_keeps_their_targets(void **state)
     scene_end(&scene);
 }
 
-static void removes_a_file_by_its_name(void **state)
+static void file_is_removed_by_its_name(void **state)
 {
     (void)state;
     struct scene scene;
@@ -97,7 +97,7 @@ static void removes_a_file_by_its_name(void **state)
 }
 
 /* A walk has one descriptor open per level, so it does not walk all levels at once. */
-static void removes_folders_nested_deeper_than_a_walk_goes(void **state)
+static void deeply_nested_folders_are_removed(void **state)
 {
     (void)state;
     struct scene scene;
@@ -129,7 +129,7 @@ static void removal_ends_at_its_time_limit_and_is_continued(void **state)
     scene_end(&scene);
 }
 
-static void opens_no_link_to_a_folder(void **state)
+static void link_to_a_folder_is_not_opened(void **state)
 {
     (void)state;
     struct scene scene;
@@ -158,7 +158,7 @@ static void assert_split(const char *path, const char *above, const char *name)
     free(found_name);
 }
 
-static void splits_a_path_before_its_last_name(void **state)
+static void path_is_split_before_its_last_name(void **state)
 {
     (void)state;
     assert_split("/var/lib/runcast", "/var/lib/", "runcast");
@@ -173,13 +173,13 @@ static void splits_a_path_before_its_last_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(removes_everything_in_a_folder),
-        cmocka_unit_test(removes_links_and_keeps_their_targets),
-        cmocka_unit_test(removes_a_file_by_its_name),
-        cmocka_unit_test(removes_folders_nested_deeper_than_a_walk_goes),
+        cmocka_unit_test(everything_in_a_folder_is_removed),
+        cmocka_unit_test(links_are_removed_and_their_targets_kept),
+        cmocka_unit_test(file_is_removed_by_its_name),
+        cmocka_unit_test(deeply_nested_folders_are_removed),
         cmocka_unit_test(removal_ends_at_its_time_limit_and_is_continued),
-        cmocka_unit_test(opens_no_link_to_a_folder),
-        cmocka_unit_test(splits_a_path_before_its_last_name),
+        cmocka_unit_test(link_to_a_folder_is_not_opened),
+        cmocka_unit_test(path_is_split_before_its_last_name),
     };
     return cmocka_run_group_tests_name("folder", tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static void assert_file(const struct scene *scene, enum unpack_file file, const 
 
 /* --- its work -------------------------------------------------------------------------- */
 
-static void answers_with_texts_and_unpacks_first_files(void **state)
+static void unpacker_answers_with_texts_and_unpacks_the_first_files(void **state)
 {
     (void)state;
     struct scene scene;
@@ -133,7 +133,7 @@ static void answers_with_texts_and_unpacks_first_files(void **state)
     scene_end(&scene);
 }
 
-static void missing_files_are_left_out_of_answer(void **state)
+static void missing_files_are_omitted_from_the_answer(void **state)
 {
     (void)state;
     struct scene scene;
@@ -148,7 +148,7 @@ static void missing_files_are_left_out_of_answer(void **state)
     scene_end(&scene);
 }
 
-static void unpacks_everything(void **state)
+static void everything_is_unpacked(void **state)
 {
     (void)state;
     struct scene scene;
@@ -361,9 +361,9 @@ int main(int argc, char **argv)
 {
     int status;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_with_texts_and_unpacks_first_files),
-        cmocka_unit_test(missing_files_are_left_out_of_answer),
-        cmocka_unit_test(unpacks_everything),
+        cmocka_unit_test(unpacker_answers_with_texts_and_unpacks_the_first_files),
+        cmocka_unit_test(missing_files_are_omitted_from_the_answer),
+        cmocka_unit_test(everything_is_unpacked),
         cmocka_unit_test(limits_of_the_order_are_enforced),
         cmocka_unit_test(link_is_rejected_with_a_reason),
         cmocka_unit_test(archive_is_read_in_a_sandbox),
