@@ -141,7 +141,7 @@ test("a token waits only for what it may read, and not after it has expired", as
   assert.equal((await gateway.get(run(other, "?wait=50s"), { key })).status, 403);
   const short = await publicToken(gateway, { scopes: [`read:runs:${id}`], exp: Math.floor(Date.now() / 1000) + 6 });
   const [late] = await hold([run(id, "?wait=50s")], { key: short });
-  assert.deepEqual([(await late).status, (await late).json.error], [401, "The credential has ended while the call waited"]);
+  assert.deepEqual([(await late).status, (await late).json.error], [401, "The credential expired or was revoked while the call waited"]);
   const [answer] = await hold([run(id, "?wait=50s")], { key });
   await cancel(id);
   assert.equal((await answer).json.status, "CANCELED");

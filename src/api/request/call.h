@@ -141,12 +141,13 @@ const char *api_not_ready(const struct api *api);
  * stood still. */
 const char *api_doubt(const struct api *api);
 
-/* Returns ERR_FORBIDDEN unless the caller is a sign-in whose person has proved within ten
- * minutes who they are. Routes whose effect cannot be undone require that. */
+/* Returns ERR_FORBIDDEN unless the caller is a sign-in whose user has confirmed their
+ * identity within the last ten minutes. Routes whose effect cannot be undone require
+ * that. */
 enum err api_check_fresh(struct api_call *call);
 
-/* The same for a sign-in only; a personal token needs no proof. Routes that make a
- * credential require that, since the credential could prove who a sign-in is. */
+/* The same for sign-ins only; a personal token needs no confirmation. Routes that make a
+ * credential require that, since the new credential could confirm a sign-in. */
 enum err api_check_not_stale(struct api_call *call);
 
 /* Returns ERR_DRAINING while the gateway refuses calls. In a drain that the next process

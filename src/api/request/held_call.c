@@ -66,7 +66,7 @@ bool held_call_may_wait(const struct held_call *held)
 static enum err refuse_ended(struct held_call *held)
 {
     return explain(&held->call->why, ERR_UNAUTHORIZED,
-                   "The credential has ended while the call waited");
+                   "The credential expired or was revoked while the call waited");
 }
 
 static void over(struct held_call *held, enum err status)

@@ -30,8 +30,8 @@ struct held_call {
  * finish. */
 enum err held_call_read(struct held_call *held, struct api_call *call);
 
-/* Returns true if the call may wait further. There must be time left, a client and a valid
- * credential to answer, and the gateway must be ready. */
+/* Returns true if the call may wait longer: there is time left, the client is connected and
+ * its credential valid, and the gateway is ready. */
 bool held_call_may_wait(const struct held_call *held);
 
 /* Listens for the end of this run, or for this batch to be sealed, and for nothing else.

@@ -7,7 +7,7 @@
  * overflow. */
 static const uint64_t number_max = UINT32_MAX;
 
-/* Returns false if the parameter is there and is not a number of 1 or more. */
+/* Returns false if the parameter is present and is not a number of 1 or more. */
 static bool read_number(const struct api_call *call, const char *name, uint64_t max,
                         uint64_t *number)
 {

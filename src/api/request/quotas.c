@@ -136,7 +136,7 @@ enum err quotas_check_answer(struct api_call *call)
     if (quota_has(call->x->answer_quota, 1))
         return OK;
     return explain(&call->why, ERR_NO_ROOM,
-                   "Too many responses wait to be read by you; read them, then try again "
+                   "Too many of your responses are still unread; read them, then try again "
                    "with fewer requests at once");
 }
 
