@@ -93,7 +93,7 @@ static struct bytes *not_registered(void)
 {
     struct deployment_error error = {
         .name = SLICE("BuildError"),
-        .message = SLICE("the index of the bundle ended without registering its tasks")
+        .message = SLICE("indexing the bundle ended without registering its tasks")
     };
     return deployment_error_write(&error);
 }

@@ -50,7 +50,7 @@ struct build_log {
     struct secret_scan scan;
 };
 
-/* One deployment in the hands of a builder. */
+/* A deployment that a builder is working on. */
 struct build {
     const struct secret *secret;          /* the builder's token */
     unsigned char hash[HASH_LEN];         /* of its key */
@@ -111,7 +111,8 @@ struct builder_watch {
  * ms, from now; 0: it is not awaited. */
 int64_t builds_expected_in_ms(const struct deployments *all);
 
-/* Begins to watch. account and came must be set, and builds_are_served have been false. */
+/* Begins to watch. account and arrived must be set, and builds_are_served must have
+ * returned false. */
 void builder_watch_begin(struct deployments *all, struct builder_watch *watch);
 
 /* Returns true if a builder serves the environment, or is expected after a start. */

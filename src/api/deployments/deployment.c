@@ -194,7 +194,7 @@ struct bytes *deployment_write(const struct deployment_row *row)
     return body;
 }
 
-/* Returns false if the text is there and does not fit. */
+/* Returns false if the text is present and does not fit. */
 static bool read_short(struct slice body, const char *member, char *text, size_t size)
 {
     struct bytes *value = members_text(body, member);

@@ -93,7 +93,7 @@ void deployment_row_copy(struct deployment_row *copy, const struct deployment_ro
 /* Drops the references. Accepts a zeroed row. */
 void deployment_row_finish(struct deployment_row *row);
 
-/* Draws an id and a short code. */
+/* Generates an id and a short code. */
 void deployment_row_name(struct deployment_row *row, int64_t now_ms);
 
 /* Ends a deployment that does not become a version: only the reason is kept. Takes

@@ -37,13 +37,13 @@ static enum err provider_status(struct api_call *call)
 static const struct route routes[] = {
     { .method = HTTP_GET_, .path = PROJECT "/deploy-settings",
       .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = deployment_settings,
-      .id = "deploy_settings_v1", .summary = "How the CLI is to deploy",
+      .id = "deploy_settings_v1", .summary = "How the CLI should deploy",
       .reply = "{build_path: string}" },
     { .method = HTTP_POST_, .path = DEPLOYMENTS,
       .auth = AUTH_KEY, .awaited = 503, .body_limit = INITIALIZE_BODY,
       .handle = deployment_initialize,
       .id = "initialize_deployment_v1",
-      .summary = "Deploy a bundle; answered when it is built",
+      .summary = "Deploy a bundle; the response comes once it is built",
       .body = "{contentHash: string, type: 'MANAGED', artifactKey: string, isNativeBuild: "
           "boolean, fromBundle: boolean, runtime?: string, skipPromotion?: boolean, "
           "externalId?: string, force?: boolean, buildEnvVars?: {*: string}, gitMeta?: "
@@ -60,7 +60,7 @@ static const struct route routes[] = {
       .reply = "{data: DeploymentItem[], pagination: {next?: string}}" },
     { .method = HTTP_GET_, .path = DEPLOYMENTS "/current",
       .auth = ALL, .body_limit = NO_BODY, .handle = deployment_current,
-      .id = "retrieve_current_deployment_v1", .summary = "The deployment that runs get",
+      .id = "retrieve_current_deployment_v1", .summary = "The current deployment, which new runs execute",
       .reply = "DeploymentItem",
       .also = "404" },
     { .method = HTTP_GET_, .path = DEPLOYMENTS "/latest",
@@ -87,7 +87,7 @@ static const struct route routes[] = {
       .also = "403 409 422 507" },
     { .method = HTTP_POST_, .path = ONE "/fail",
       .auth = AUTH_KEY | AUTH_BUILD, .body_limit = FAIL_BODY, .handle = deployment_fail,
-      .id = "fail_deployment_v1", .summary = "Say that it has failed",
+      .id = "fail_deployment_v1", .summary = "Report that a deployment has failed",
       .body = "{error: DeploymentError}",
       .reply = "{id: string}" },
     { .method = HTTP_POST_, .path = ONE "/cancel",

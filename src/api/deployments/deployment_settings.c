@@ -1,9 +1,9 @@
 /* deployment_settings.c - answers how the CLI should deploy to an environment.
  *
- *   a builder is there ─► 200: send a bundle
- *   none is there, but the gateway's own may still come ─► held ─┬─► a builder comes: 200
- *                                                                └─► in vain: 404
- *   none is there ─► 404, as on a server without bundles: the CLI then builds an image */
+ *   a builder is connected ─► 200: send a bundle
+ *   none is, but the gateway's own may still connect ─► held ─┬─► a builder connects: 200
+ *                                                             └─► none does: 404
+ *   none is ─► 404, as on a server without bundles: the CLI then builds an image */
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_calls.h"
 #include "api/request/connection_limit.h"

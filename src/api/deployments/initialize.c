@@ -183,7 +183,7 @@ static enum err check_variable(struct api_call *call, struct slice key, struct s
     *bytes += key.len + value.len;
     if (!right)
         return initialize_refuse(
-            call, "Validation error: buildEnvVars must be names of variables and "
+            call, "Validation error: buildEnvVars must map names of variables to "
                   "strings");
     return *bytes <= VARIABLES_BYTES_MAX
                ? OK

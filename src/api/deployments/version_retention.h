@@ -16,10 +16,10 @@ struct version_retention *version_retention_create(struct deployments *all);
 /* Ignores NULL. */
 void version_retention_destroy(struct version_retention *retention);
 
-/* Looks soon, because something was deployed or another version is current. */
+/* Schedules a check soon, because something was deployed or another version is current. */
 void version_retention_check_soon(struct version_retention *retention);
 
-/* Begins nothing any more. */
+/* Begins no further checks. */
 void version_retention_stop(struct version_retention *retention);
 
 /* Removes the files of the deployment; log_too: its log, too. */
