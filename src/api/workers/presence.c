@@ -2,7 +2,7 @@
  *
  *   start at once, time every 4 s, the end after 30 s; the client reconnects by itself
  *
- * It does not say whose session it is; that there is one counts
+ * It does not identify the session: only that a stream is open counts
  * (core/fleet/dev_sessions.h).
  *
  * Above its environment's limit of connections it is refused. The client then retries once

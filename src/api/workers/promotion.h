@@ -2,7 +2,7 @@
  *
  *   promotion_begin ─► pointer written, synced
  *     ├─► current in memory; its queues have its limits
- *     ├─► the sweep judges what waits and is queued
+ *     ├─► the sweep checks waiting and queued runs
  *     └─► its declared schedules are written ─► done
  *
  * The pointer is one document of the environment, and all that is stored. The rest follows
@@ -11,7 +11,7 @@
  * by then.
  *
  * In dev nothing is promoted: the newest registration is current. The same holds elsewhere
- * until something was promoted, as in data directories from before. */
+ * until something was promoted. */
 #pragma once
 
 #include "api/schedules/schedule_sync.h"

@@ -7,7 +7,7 @@
  *     elsewhere: promoted (promotion.h) ◄────────────────────────┤
  *     of a deployment: known, until it is promoted ◄─────────────┴─► done
  *
- * A registration of the build that is current already is that version again. */
+ * If the build is the current version already, registering it again returns that version. */
 #pragma once
 
 #include "api/request/call.h"

@@ -4,7 +4,7 @@
  *   document ──► registration_restore ─┘                        └─► registration_apply:
  *                                                                   the engine knows it
  *
- * One document holds a version with its queues, so it is there whole or not at all. */
+ * One document holds a version with its queues, so it is stored whole or not at all. */
 #pragma once
 
 #include "api/workers/declaration.h"
