@@ -207,7 +207,7 @@ describe("limits", () => {
         socket.send({ op: i % 2 ? "unsub" : "sub", id: 2, ...(i % 2 ? {} : { tags: ["none"] }), ...unknown });
       }
       socket.resume();
-      assert.deepEqual(await closing(socket), { code: 4103, reason: "more answers asked for than read" });
+      assert.deepEqual(await closing(socket), { code: 4103, reason: "too many unread responses" });
     });
   });
 

@@ -260,7 +260,7 @@ static void on_time(struct timer *timer)
         identity_log_end(stream->call->identity, "event stream",
                          loop_wall_ms(loop_of(stream)));
         wire_error(ENCODING_JSON, -1, "token_expired",
-                   "the token has expired: come back with a new one", &text);
+                   "the token has expired: reconnect with a new one", &text);
         send_event(stream, "error", &text);
         end_soon(stream);
         return;
@@ -380,7 +380,7 @@ static enum err read_watch_query(struct event_stream *stream)
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (api_query(call, others[i]).ptr)
             return explain(&call->why, ERR_INVALID,
-                           "%s: a watch has none; say filter[tag] and the other filters of "
+                           "%s: a watch has none; use filter[tag] and the other filters of "
                            "a list, limit and counts",
                            others[i]);
     buf_add_text(&watch, "{\"op\":\"watch\",\"id\":0");

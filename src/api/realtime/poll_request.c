@@ -101,7 +101,7 @@ static enum err read_position(struct poll *poll)
     if (!offset.len || slice_is(offset, "-1"))
         return OK;
     if (!read_offset(offset, &seen, &base))
-        return bad_query(poll, "offset", "it must be -1 or what electric-offset said");
+        return bad_query(poll, "offset", "it must be -1 or the value of electric-offset");
     if (!begun || !slice_is(handle.epoch, env->store->epoch)) {
         metric_add(M_RESUME_EPOCH, 1);
         return OK;

@@ -50,7 +50,7 @@ void socket_answer(struct socket *socket, struct buf *message)
         return;
     socket->unread += (uint32_t)len;
     if (socket->unread > UNREAD_MAX)
-        ws_close(socket->ws, CLOSE_OVERLOAD, "more answers asked for than read");
+        ws_close(socket->ws, CLOSE_OVERLOAD, "too many unread responses");
 }
 
 void socket_refuse(struct socket *socket, int64_t id, const char *code, const char *text)

@@ -107,7 +107,7 @@ static void send(struct notice_socket *socket, struct buf *text)
     bytes_unref(frame);
     buf_finish(text);
     if (ws_unsent(socket->ws) > UNSENT_MAX && !ws_closing(socket->ws))
-        ws_close(socket->ws, CLOSE_OVERLOAD, "more answers asked for than read");
+        ws_close(socket->ws, CLOSE_OVERLOAD, "too many unread responses");
 }
 
 static void send_open(struct notice_socket *socket)
@@ -283,7 +283,7 @@ static bool flush(struct flusher *flusher)
 static void add_requests(struct notice_socket *socket, const struct socket_packet *event)
 {
     if (!notice_requests_add(&socket->requests, event))
-        ws_close(socket->ws, CLOSE_OVERLOAD, "more runs asked for than looked for");
+        ws_close(socket->ws, CLOSE_OVERLOAD, "too many requested runs");
     if (notice_requests_are_empty(&socket->requests) || !list_empty(&socket->requesting))
         return;
     list_append(&socket->all->requesting, &socket->requesting);
