@@ -75,7 +75,7 @@ test("options that runcast lacks are refused by name; null and empty values are 
   for (const [name, asks] of [["gates", [{ queue: "a" }]], ["concurrency", ["limit"]]]) {
     for (const key of [keys.dev, keys.prod]) {
       const { status, json } = await trigger({ options: { [name]: asks } }, { key });
-      assert.deepEqual([status, json.error], [400, `Validation error: runcast does not do this at "options.${name}"`]);
+      assert.deepEqual([status, json.error], [400, `Validation error: runcast does not support this at "options.${name}"`]);
     }
     for (const nothing of [null, [], {}, ""]) assert.equal((await trigger({ options: { [name]: nothing } })).status, 200);
     const item = await gateway.post("/api/v1/tasks/batch", { items: [{ task: "a" }, { task: "a", options: { [name]: asks } }] });

@@ -52,7 +52,7 @@ static const struct route routes[] = {
       .reply = "{status: 'ok'}" },
     { .method = HTTP_GET_, .path = "/readyz",
       .awaited = 503, .handle = readyz,
-      .id = "readiness", .summary = "Requests are taken; else 503 with reasons",
+      .id = "readiness", .summary = "Whether calls are accepted; if not, 503 with reasons",
       .reply = "{status: string, reasons: string[]}" },
     { .method = HTTP_GET_, .path = "/metrics",
       .handle = show_metrics,

@@ -115,7 +115,7 @@ void process_metrics_print(const struct api *api, int64_t descriptors, struct bu
                         descriptors);
     if (limit < INT64_MAX)
         metrics_print_gauge(out, "process_max_fds",
-                            "Most files, sockets and pipes that may be open", limit);
+                            "Maximum number of open files, sockets and pipes", limit);
     if (!engine_store(api_engine(api))->ops->lead) { /* the database is a file */
         metrics_print_gauge(out, "runcast_database_bytes", "Size of the database file",
                             file_size(data, "runcast.db"));

@@ -12,17 +12,17 @@ enum err packet_check_name(struct slice name, struct failure *why)
 {
     struct slice rest = name, segment;
     if (!name.len || name.len > PACKET_NAME_MAX)
-        return explain(why, ERR_INVALID, "The name of a packet has 1 to %d bytes",
+        return explain(why, ERR_INVALID, "The name of a packet must have 1 to %d bytes",
                        PACKET_NAME_MAX);
     while (slice_split(&rest, '/', &segment))
         if (!segment.len || slice_is(segment, ".") || slice_is(segment, ".."))
             return explain(why, ERR_INVALID,
-                           "The name of a packet has no empty segments, no \".\" and no "
-                           "\"..\"");
+                           "The name of a packet must not have empty segments, \".\" "
+                           "or \"..\"");
     for (size_t i = 0; i < name.len; i++)
         if ((unsigned char)name.ptr[i] < ' ' || name.ptr[i] == 0x7f)
             return explain(why, ERR_INVALID,
-                           "The name of a packet has no control characters");
+                           "The name of a packet must not have control characters");
     return OK;
 }
 

@@ -43,7 +43,7 @@ static enum err reply_upload(struct api_call *call, bool with_path)
     struct slice id;
     if (packet_is_output(call->params[0], &id))
         return explain(&call->why, ERR_INVALID,
-                       "The name of a packet does not begin with ~output/");
+                       "The name of a packet must not begin with ~output/");
     return reply_url(call, "PUT", call->params[0], with_path);
 }
 
@@ -182,7 +182,7 @@ static const struct route routes[] = {
       .reply = "{presignedUrl: string, storagePath: string}" },
     { .method = HTTP_PUT_, .path = "/api/v1/packets/{name*}",
       .auth = FREE_KEY, .body_limit = NO_BODY, .handle = offer_upload_v1,
-      .id = "create_upload_payload_url_v1", .summary = "The same, as SDK 3.x asks",
+      .id = "create_upload_payload_url_v1", .summary = "The same, for SDK 3.x",
       .reply = "PacketUrl" },
     { .method = HTTP_GET_, .path = "/api/v1/packets/{name*}",
       .auth = FREE_BOTH, .body_limit = NO_BODY, .handle = offer_download,

@@ -119,10 +119,11 @@ static enum err read_part(const struct cron_field *field, struct slice part,
             return cron_refuse(why, field, part, "is a range without an end");
     }
     if (from < field->min || to > field->max || from > field->max || from > to)
-        return explain(why, ERR_INVALID,
-                       "Invalid cron expression: %s: '%.*s' must rise within %d to %d",
-                       field->name, (int)(part.len > 40 ? 40 : part.len), part.ptr,
-                       field->min, field->max);
+        return explain(
+            why, ERR_INVALID,
+            "Invalid cron expression: %s: '%.*s' must be ascending and within %d to %d",
+            field->name, (int)(part.len > 40 ? 40 : part.len), part.ptr, field->min,
+            field->max);
     if (!any && field == &fields[WEEKDAY] && from == to &&
         take_weekday_rule(&rest, from, cron, &good))
         return good ? OK : cron_refuse(why, field, part, "is neither like 5L nor like 5#2");

@@ -43,7 +43,7 @@ static const struct route routes[] = {
     { .method = HTTP_POST_, .path = "/realtime/v1/streams/{runId}/{target}/{streamId}",
       .auth = AUTH_KEY | BODY_SLOW, .body_limit = PIPE_MAX, .handle = stream_pipe,
       .on_body = stream_take_piece,
-      .id = "pipe_stream_v1", .summary = "Write chunks as they come, one a line",
+      .id = "pipe_stream_v1", .summary = "Write chunks as they come, one per line",
       .takes = "application/x-ndjson",
       .body = "string",
       .also = "408 422 507" },

@@ -80,7 +80,8 @@ enum err streams_check_key(struct slice key, struct failure *why)
         right = (unsigned char)key.ptr[i] >= ' ' && key.ptr[i] != 0x7f;
     return right ? OK
                  : explain(why, ERR_INVALID,
-                           "The key of a stream has 1 to %d bytes and no control character",
+                           "The key of a stream must have 1 to %d bytes and no control "
+                           "characters",
                            RUN_STREAM_KEY_MAX);
 }
 

@@ -465,9 +465,9 @@ static enum err check(struct api_call *call, enum act act, struct slice name)
     bool is_target = act == ACT_SEND || slice_is(target, "self") ||
                      slice_is(target, "parent") || slice_is(target, "root");
     if (!is_target)
-        return explain(&call->why, ERR_INVALID, "The target is self, parent or root");
+        return explain(&call->why, ERR_INVALID, "The target must be self, parent or root");
     if (name.len > NAME_MAX_)
-        return explain(&call->why, ERR_INVALID, "The header %s has at most %d bytes",
+        return explain(&call->why, ERR_INVALID, "The header %s may have at most %d bytes",
                        name_header(act), NAME_MAX_);
     if (call->params[0].len >= sizeof(((struct stream_writer *)0)->run))
         return streams_unknown(&call->why);

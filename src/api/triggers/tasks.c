@@ -64,8 +64,8 @@ static enum err take_piece(struct api_call *call, struct slice piece)
     return ERR_INVALID;
 }
 
-/* Rejects a body whose members stand where "payload" should: its content would be
- * silently lost. */
+/* Rejects a body that has the payload's members in place of "payload": its content would
+ * be silently lost. */
 static enum err check_form(struct task_call *trigger)
 {
     static const char *const known[] = { "payload", "options", "context", NULL };

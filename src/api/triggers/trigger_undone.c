@@ -21,7 +21,7 @@ static enum err trigger_undone_refuse(struct trigger_reading *r, struct slice va
 {
     if (trigger_asks_nothing(value))
         return OK;
-    return reading_mistake(r, "runcast does not do this");
+    return reading_mistake(r, "runcast does not support this");
 }
 
 static enum err skip_text(struct trigger_reading *r, struct slice value)
