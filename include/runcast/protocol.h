@@ -62,8 +62,8 @@
  * of the period. A watch has no position. begin, sent after ok and whenever the client was
  * too slow for differences, makes the client discard what it had of the watch; on a new
  * connection the client sends watch again. A frame without more makes the client complete:
- * its runs are those of the list at seq. A row is judged by its version as elsewhere, but
- * within its watch. Counts cover all runs of the filter, are exact at seq, complete each
+ * its runs are those of the list at seq. A row is accepted or ignored by its version as
+ * elsewhere, but among the rows of its watch. Counts cover all runs of the filter, are exact at seq, complete each
  * time, and sent at most four times a second; a status that is not named has 0.
  *
  * Rules for the client:

@@ -36,7 +36,7 @@ struct add_tags {
 void run_add_tags(struct engine *engine, struct environment *env, struct slice id,
                   struct add_tags *op, command_done_fn *done);
 
-/* Adds the stream to the run's list, unless it is there. ERR_INVALID: the run has ended;
+/* Adds the stream to the run's list, unless the list has it. ERR_INVALID: the run has ended;
  * ERR_RULE: more than RUN_STREAMS_MAX. */
 struct add_stream {
     struct command command;

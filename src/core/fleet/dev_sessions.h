@@ -29,7 +29,7 @@
 
 enum {
     SESSION_LOST_MS = 60 * 1000,
-    SESSIONS_MAX = 16, /* per environment; the most silent one is replaced */
+    SESSIONS_MAX = 16, /* per environment; the one silent for longest is replaced */
 };
 
 /* Audiences of runs (queue.h). In dev each session has one of its own, from 1 on, and runs
@@ -118,5 +118,6 @@ bool dev_sessions_may_return(const struct environment *env);
 /* Returns for how many ms dev_sessions_may_return will be true; 0: it is false. */
 int64_t dev_sessions_return_ms(const struct environment *env);
 
-/* Handler of the sessions' timers: ends, replaces and misses sessions. */
+/* Handler of the sessions' timers: ends or replaces sessions, and marks silent ones as
+ * missing. */
 void dev_sessions_on_time(struct timer *timer);

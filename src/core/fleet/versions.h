@@ -1,10 +1,10 @@
-/* versions.h - whether the worker version that a run needs is there.
+/* versions.h - whether the worker version that a run needs is available.
  *
  *   created, due, registered, promoted ─► versions_check ─► QUEUED or PENDING_VERSION
  *
  * A run that is locked to a version needs that one. If its trigger names a deployment by
  * its user's id, it needs the version of that deployment, and is locked to it as soon as it
- * is there. Any other run needs the current version of its environment (worker_versions.h).
+ * exists. Any other run needs the current version of its environment (worker_versions.h).
  * In dev a session must have the version (dev_sessions.h).
  *
  * The sweep finds waiting runs when another version becomes current, a deployment with a
@@ -15,11 +15,11 @@
 
 enum version_verdict {
     VERSION_IS_THERE,  /* and it has the run's task and queue */
-    VERSION_UNDECIDED, /* in dev: no session is there, or one may come back in a moment */
+    VERSION_UNDECIDED, /* in dev: there is no session, or one may come back in a moment */
     VERSION_NONE,      /* no version is current, or the one that the run needs is missing */
     VERSION_LACKS_TASK, /* the version that it needs, or every session, lacks its task */
-    /* The task is there, but no kept version declares the queue. "task/<id>" is always
-     * there. */
+    /* The task exists, but no kept version declares the queue. "task/<id>" always
+     * exists. */
     VERSION_LACKS_QUEUE,
 };
 
@@ -28,7 +28,7 @@ enum version_verdict versions_check(const struct environment *env, const struct 
 /* Returns true if the run must wait for a version: none that it could get has its task. */
 bool versions_lack(const struct environment *env, const struct run *run);
 
-/* Locks a run whose trigger names a deployment to the version of that, if it is there and
+/* Locks a run whose trigger names a deployment to the version of that, if it exists and
  * has the task. */
 void versions_lock(const struct environment *env, struct run *run);
 

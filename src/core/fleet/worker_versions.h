@@ -159,8 +159,8 @@ bool workers_is_newer(const struct workers *workers, const struct worker *worker
                       const struct worker *than);
 
 /* Returns the current version of the environment; NULL: none registered. Outside of dev,
- * runs without a version are judged by it, and declared schedules come from it. When it
- * changes, the sweep (engine_sweep_environment) judges waiting and queued runs. */
+ * runs without a version are checked against it, and declared schedules come from it. When
+ * it changes, the sweep (engine_sweep_environment) checks waiting and queued runs. */
 const struct worker *workers_current(const struct workers *workers);
 
 /* Returns NULL if there is none, or its deployment is not DEPLOYED. */

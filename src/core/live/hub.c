@@ -362,7 +362,7 @@ static bool note_delivery(struct flusher *noter)
 /* Returns true if a listener's feed must be visited: not if it is in line itself, and once
  * for a change however many subscriptions it has. A feed that is not lagging has sent
  * everything up to `seen`. For a lagging one, the lowest byte of its last visit's `applied`
- * decides. If that is the same by chance, it is visited once what it waits for is there: a
+ * decides. If that is the same by chance, it is visited once what it waits for has come: a
  * socket, a page, the end of its interval. */
 static bool is_due(const struct feed *feed)
 {

@@ -40,7 +40,7 @@ struct watch {
     struct watch_page *page;      /* runs that are not in memory; NULL: none needed */
     uint64_t sent_step;           /* step of the tally that was sent last; 0: none */
     int64_t counts_at;            /* monotonic ms, when counts may be sent again */
-    struct list link;             // feed_aside::watches
+    struct list link;             // feed_extras::watches
     struct list window_link;      // window::watches
 };
 

@@ -4,7 +4,7 @@
  *
  *   queues::ready     heads of offers, whose queue is not paused and has a limit above 0
  *   └ offer           of a queue: heads of shares whose subqueue has an item and a slot
- *     └ lane_share    of a subqueue: its items
+ *     └ share         of a subqueue: its items
  *
  * After any of that has changed, refresh adds, moves or removes the heads. So the next item
  * is at the top, and a change costs the logarithm of the number of items that wait.

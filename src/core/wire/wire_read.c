@@ -90,8 +90,8 @@ static enum err read_text(struct reader *reader, const char *name, size_t max,
     struct slice found = json_is_string(value) ? text_of(value) : (struct slice){ 0 };
     if (!found.len || (max && count_chars(found) > max))
         return refuse(reader, "bad_member",
-                      max ? "%s: not a text of 1 to %zu characters"
-                          : "%s: empty, or not a text",
+                      max ? "%s: not a string of 1 to %zu characters"
+                          : "%s: empty, or not a string",
                       name, max);
     *text = found;
     return OK;
@@ -123,14 +123,15 @@ static enum err read_names(struct reader *reader, const char *name, size_t max,
         return OK;
     size_t size = json_array_size(array); /* 0: not an array, or an empty one */
     if (!size || size > max)
-        return refuse(reader, "bad_member", "%s: not an array of 1 to %zu texts", name,
+        return refuse(reader, "bad_member", "%s: not an array of 1 to %zu strings", name,
                       max);
     for (size_t i = 0; i < size; i++) {
         const json_t *value = json_array_get(array, i);
         struct slice text = json_is_string(value) ? text_of(value) : (struct slice){ 0 };
         if (!text.len || count_chars(text) > chars_max)
             return refuse(reader, "bad_member",
-                          "%s[%zu]: not a text of 1 to %zu characters", name, i, chars_max);
+                          "%s[%zu]: not a string of 1 to %zu characters", name, i,
+                          chars_max);
         names[i] = text;
     }
     *count = size;
