@@ -92,7 +92,7 @@ static bool parse_message(struct seen *seen, struct seen_message *message)
 }
 
 /* Finds an equal message. Probes first the last hit (the next connection gets the same
- * message), the one after it (the same connection goes further), then backward (the next
+ * message), the one after it (the same connection continues), then backward (the next
  * connection of a burst begins again). */
 static struct seen_message *find_message(struct seen *seen, struct slice text)
 {

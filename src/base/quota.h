@@ -83,7 +83,7 @@ static inline const struct quota *quota_below(const struct quota *quota,
 
 /* Returns true if a quota has to give something back before another one, when the outer
  * quota of both is full. The largest quota directly inside the outer one gives, and in it
- * again the largest. So no party gives because another one has many small quotas. */
+ * again the largest. So no quota gives because another one holds many small quotas. */
 static inline bool quota_gives_before(const struct quota *quota, const struct quota *other,
                                       const struct quota *outer)
 {

@@ -21,7 +21,7 @@ struct ignored {
     unsigned count;
 };
 
-/* Adds a member, unless its name is there already or would exceed a limit. where is the
+/* Adds a member, unless its name was added already or would exceed a limit. where is the
  * path of its object: "" for the body, otherwise with a dot at the end. raw_key is JSON
  * text between quotes. ignored may be NULL, here and below: then nothing happens. */
 void ignored_add_member(struct ignored *ignored, const char *where, struct slice raw_key);

@@ -37,7 +37,7 @@ static struct slice skip_char(struct slice text, char c)
     return text.len && text.ptr[0] == c ? skip_space(slice_from(text, 1)) : text;
 }
 
-/* A quote ends a string if an even number of backslashes stands before it. */
+/* A quote ends a string if an even number of backslashes precedes it. */
 static bool ends_string(const char *quote, const char *begin)
 {
     const char *first = quote;

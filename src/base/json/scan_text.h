@@ -1,6 +1,6 @@
 /* scan_text.h - compares strings by their decoded texts, for the other readers of scan.h.
  *
- * A raw text is what stands between the quotes, with its escapes. */
+ * A raw text is what is between the quotes, with its escapes. */
 #pragma once
 
 #include <stdbool.h>

@@ -139,7 +139,7 @@ static bool check_line(struct answer *answer)
         answer->fault =
             "a line of the head does not end with CR LF, or has CR or zero in it";
     else if (first && !is_version(line))
-        answer->fault = "the answer is not HTTP/1.1";
+        answer->fault = "the response is not HTTP/1.1";
     else if (line.ptr[0] == ' ' || line.ptr[0] == '\t')
         answer->fault = "a header is folded over several lines";
     else if (!first && line.len > 2 && ++answer->header_count > ANSWER_HEADERS_MAX)
@@ -185,7 +185,7 @@ static const char *doubt(const struct answer *answer)
     if (lengths + codings > 1)
         return "more than one length in the response";
     if (codings && !slice_starts(buf_slice(&answer->head), "HTTP/1.1"))
-        return "the answer is chunked in HTTP/1.0";
+        return "the response is chunked in HTTP/1.0";
     return NULL;
 }
 

@@ -99,7 +99,7 @@ static void check_user(struct process_user user)
 static void become_user(struct process_user user)
 {
     if (geteuid() == 0 && setgroups(0, NULL))
-        report_give_up("cannot leave the groups");
+        report_give_up("cannot drop the supplementary groups");
     if (is_user(user))
         return;
     if (setresgid(user.gid, user.gid, user.gid) || setresuid(user.uid, user.uid, user.uid))
@@ -135,7 +135,7 @@ static void set_limits(const struct process_limits *limits)
 static void die_with_parent(int signal, pid_t parent)
 {
     if (prctl(PR_SET_PDEATHSIG, signal))
-        report_give_up("cannot ask for the death signal");
+        report_give_up("cannot request the death signal");
     if (getppid() != parent)
         _exit(1);
 }
@@ -188,7 +188,7 @@ static _Noreturn void begin_namespace(const struct process_options *options, int
         execute(options, 1);
     become_user(options->user);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL))
-        report_give_up("cannot ask for the death signal");
+        report_give_up("cannot request the death signal");
     forget_order();
     struct pollfd reader = { .fd = outcome };
     if (poll(&reader, 1, 0) == 1 && reader.revents & POLLERR)
@@ -226,7 +226,7 @@ static _Noreturn void guard_group(const struct launch_order *order)
         execute(&order->options, keeper);
     become_user(order->options.user);
     if (prctl(PR_SET_PDEATHSIG, SIGNAL_PARENT_DIED))
-        report_give_up("cannot ask for the death signal");
+        report_give_up("cannot request the death signal");
     forget_order();
     keeper_guard_group(program, order->spawner);
 }

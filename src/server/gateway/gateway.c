@@ -8,7 +8,7 @@
  * because another one leads. If another one takes the lead, everything is destroyed, and
  * serve.c starts the gateway again.
  *
- * Draining goes the other way: refuse new requests, finish those in flight, tell sockets to
+ * Draining goes the other way: refuse new requests, finish those in flight, ask sockets to
  * move, then destroy server, engine and store in reverse order of their creation. If
  * another gateway stands by, it gets the lead before sockets move. */
 #include "server/gateway/gateway.h"

@@ -45,10 +45,10 @@ static const char *advice_for(const char *message)
         { "does not match host name",
           "; the host in the address must be a name that the server's certificate has" },
         { "certificate verify failed",
-          "; sslrootcert in the address must be a file with the authority that signed the "
+          "; sslrootcert in the address must be a file with the CA that signed the "
           "server's certificate" },
         { "root certificate file",
-          "; sslrootcert in the address must be a file with the authority that signed the "
+          "; sslrootcert in the address must be a file with the CA that signed the "
           "server's certificate" },
         { "server does not support SSL",
           "; switch TLS on at the server: ssl = on, ssl_cert_file, ssl_key_file" },
