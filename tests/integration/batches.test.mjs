@@ -187,7 +187,7 @@ test("a repeated HTTP request creates no second batch", async () => {
   }
 });
 
-test("limits of the first phase", async () => {
+test("the first phase refuses a bad count, list of tasks or key, and a large body", async () => {
   for (const [body, said] of [
     [{ runCount: 0 }, /runCount/], [{ runCount: "1" }, /runCount/], [{}, /runCount/],
     [{ runCount: 1001 }, /^Batch runCount of 1001 exceeds maximum allowed of 1000\.$/],
@@ -251,7 +251,7 @@ test("children of a batch have its parent", async () => {
   assert.equal((await send(late, [item(0)])).status, 422);
 });
 
-test("the call of SDK 3.x: keys of batch and items, results, completion", async () => {
+test("the batch call of SDK 3.x honors the keys of batch and items, and reports results and completion", async () => {
   const old = (await gateway.post("/api/v1/tasks/batches/trigger", { options: { ...hold, idempotencyKey: "k1" } })).json.id;
   const body = { items: [
     { task: "batches", payload: 1, options: { ...hold, idempotencyKey: "k1" } },
@@ -279,7 +279,7 @@ test("the call of SDK 3.x: keys of batch and items, results, completion", async 
   assert.equal((await gateway.get(`/api/v1/batches/${cached.id}`)).json.status, "COMPLETED");
 });
 
-test("limits of the calls that carry their items", async () => {
+test("the calls that carry their items refuse too many, too few, invalid and large ones", async () => {
   for (const [items, status, said] of [
     [[], 400, /^Batch cannot be triggered with no items$/],
     [Array.from({ length: 501 }, () => ({ task: "t" })), 400, /^Batch size of 501 is too large\. Maximum allowed batch size is 500\.$/],
