@@ -1,7 +1,7 @@
 /* slots.h - an array of pointers indexed by small numbers, here one for each environment.
  *
  *   number:  0     1     2     3
- *   items: NULL   env   NULL  env      slots_next gives those that are there, in order
+ *   items: NULL   env   NULL  env      slots_next gives those that are not NULL, in order
  *
  * The array grows to the highest number that was used. Modules that keep state per
  * environment use slots for it. */

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Returns true if a closing bracket was there. */
+/* Returns true if there was a closing bracket. */
 static bool strip_brackets(struct slice *word)
 {
     if (slice_starts(*word, "["))

@@ -156,7 +156,7 @@ void deployment_command_begin(struct deployment *deployment,
 
 void deployment_watch(struct deployment *deployment, struct deployment_watcher *watcher);
 
-/* Returns true if it is final, and was promoted if it is to be. */
+/* Returns true if it is final, and was promoted if it has to be. */
 static inline bool deployment_is_settled(const struct deployment *deployment)
 {
     return deployment_is_final(deployment->row.status) && !deployment->row.promotes;

@@ -91,8 +91,7 @@ struct stream *stream_use(struct stream_set *set, enum stream_kind kind, struct 
                           struct slice key);
 void stream_release(struct stream_set *set, struct stream *stream);
 
-/* Sets the index of the first chunk. Used for a client that knows chunks from before a
- * restart. Does nothing if the stream has had a chunk. */
+/* Sets the index of the first chunk. Used for a client that got chunks before a restart. Does nothing if the stream has had a chunk. */
 void stream_start_at(struct stream *stream, uint64_t index);
 
 /* Returns the time of a chunk that arrives now. */

@@ -6,7 +6,7 @@
  *
  * Sources are megabytes, and the used members of a task a few hundred bytes. All else is
  * left out here, so no turn has to walk over it. The schema of a payload is kept for people
- * to read, as long as it is small, and the schemas of the version together are. */
+ * to read, as long as it is small, and so are all schemas of the version together. */
 #pragma once
 
 #include "base/json/scan.h"

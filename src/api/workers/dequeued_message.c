@@ -126,7 +126,7 @@ static const char image_platform[] = "linux/unknown";
 #endif
 
 /* Adds a name for the image of a deployed version, which is a directory and has no image.
- * The CLI, the official supervisor and tasks want a name and a platform all the same;
+ * The CLI, the official supervisor and tasks expect a name and a platform all the same;
  * nothing is pulled. */
 static void add_image_name(struct buf *out, const struct account *account,
                            struct slice version)

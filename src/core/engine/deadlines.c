@@ -189,8 +189,8 @@ static enum decision decide_due(struct command *command, const struct run *now,
                                    : DECISION_NOTHING;
 }
 
-/* Returns true if nothing is to be written, and the run is only placed again: a pause has
- * ended, the clock was set back, or a heartbeat came. */
+/* Returns true if nothing has to be written, and the run only gets a new place in the
+ * timers: a pause has ended, the clock was set back, or a heartbeat came. */
 static bool only_place(struct engine *engine, const struct tracked *run)
 {
     int64_t time = loop_wall_ms(engine->loop);

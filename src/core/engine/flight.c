@@ -24,7 +24,7 @@
  * environment and run id, so a command that names another tenant's run finds nothing.
  *
  * To change another run, a flight locks it by borrowing its flight. A borrowed flight
- * begins no commit of its own. Other flights that want to borrow it queue in its line; they
+ * begins no commit of its own. Other flights that need to borrow it queue in its line; they
  * and the run's own commands take turns. Relatives are borrowed from the child upwards, and
  * a flight that has borrowed another is not borrowed itself: so there is always one that
  * need not wait, and no deadlock.
@@ -299,7 +299,7 @@ static bool is_for_later(const struct list *parked, const struct command *comman
     return command != first && (command->is_group || first->is_group);
 }
 
-/* Returns true if all relatives are there; if not, flight_go is called again for the next
+/* Returns true if all relatives are borrowed; if not, flight_go is called again for the next
  * one. */
 static bool borrow_all(struct flight *flight)
 {

@@ -66,8 +66,9 @@ static struct session *newest(const struct dev_sessions *sessions)
     return list_empty(&sessions->all) ? NULL : session_at(sessions->all.prev);
 }
 
-/* For a while after a start, sessions from before may come back. Not if no CLI is connected
- * and all sessions are of workers that only register: they know of no other. */
+/* Returns true if sessions that existed before the start may still come back. Not if no CLI
+ * is connected and all sessions are of workers that only register: they know of no other
+ * session. */
 bool dev_sessions_may_return(const struct environment *env)
 {
     const struct dev_sessions *sessions = env->fleet->sessions;

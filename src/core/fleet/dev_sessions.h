@@ -59,7 +59,8 @@ struct dev_sessions;
 struct dev_sessions *dev_sessions_create(struct fleet *fleet, struct environment *env);
 void dev_sessions_destroy(struct dev_sessions *sessions);
 
-/* All runs and versions are loaded: sessions from before may come back from now on. */
+/* All runs and versions are loaded: sessions that existed before the start may come back
+ * from now on. */
 void dev_sessions_start(struct environment *env);
 
 /* In dev: takes ownership of a newly registered version, which becomes the current one. */
@@ -94,8 +95,8 @@ void dev_sessions_connect(struct environment *env, enum session_line line);
 void dev_sessions_disconnect(struct environment *env, enum session_line line);
 
 /* Returns how many ms ago the last connection closed, or the one with which the session
- * went missing, if it was silent since; it may come back. 0: it is there, or that is
- * unknown. */
+ * went missing, if it was silent since; it may come back. 0: it is connected, or
+ * that is unknown. */
 int64_t dev_sessions_gone_ms(const struct environment *env, const struct session *session);
 
 /* Returns the session that executes the run; a missing one only if no other has its task.

@@ -356,7 +356,7 @@ static bool lane_head(const struct lane_place *lane, uint64_t after, struct plac
     return true;
 }
 
-/* Steps over rev in every order that is there. Returns true if a subscription matches the
+/* Steps over rev in each order that is given. Returns true if a subscription matches the
  * run. */
 static bool step_lanes(struct lane_place *lanes, uint32_t count, uint64_t rev,
                        struct tracked **found)

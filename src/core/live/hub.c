@@ -3,8 +3,8 @@
  *   mark:  run ──► all, tag a, tag b, batch, itself        topics with listeners only
  *   flush: rounds ──► feed_visit, until the turn's time is used up; the rest next turn
  *
- *   later: [ tag a, tag b │ feed, feed ]        marked topics, and feeds that want a visit
- *     └──► round: listeners of a, of b, then those feeds. What comes meanwhile is later
+ *   later: [ tag a, tag b │ feed, feed ]        marked topics, and feeds to be visited
+ *     └──► round: listeners of a, of b, then those feeds. What is marked meanwhile is for later
  *
  * The listeners of a topic are not lined up first. Between two changes they have all left
  * the CPU caches, so each is fetched once, while those before it are visited.

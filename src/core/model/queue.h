@@ -13,11 +13,11 @@
  *                                                └─► subqueue key "":  heap, running
  *
  * Not every worker may have every item. An item waits for one audience, and callers that
- * want the next item name the audience they belong to. A subqueue has a heap for each
+ * request the next item name the audience they belong to. A subqueue has a heap for each
  * audience; they share its slots.
  *
- * An item whose slot was given back while it waited for something else may want a slot
- * again. AUDIENCE_RESUMED is of such items. They do not count as waiting, and a paused
+ * An item whose slot was given back while it waited for something else may need a slot
+ * again. AUDIENCE_RESUMED is for such items. They do not count as waiting, and a paused
  * queue offers them: pausing stops no run that has begun.
  *
  * Pure: this code does not know runs. Items are embedded in what they belong to. */
@@ -106,7 +106,7 @@ void queues_finish(struct queues *queues);
 void queues_wait(struct queues *queues, struct queue_item *item, struct slice queue,
                  struct slice key, int64_t position);
 
-/* Adds an item that wants a slot again, whatever its audience was. */
+/* Adds an item that needs a slot again, whatever its audience was. */
 void queues_wait_again(struct queues *queues, struct queue_item *item, struct slice queue,
                        struct slice key, int64_t position);
 

@@ -1,7 +1,7 @@
 /* wire_read.c - reads a client's message from JSON into a struct wire_message.
  *
  * Unknown members are ignored, so that newer clients can talk to older gateways, and noted,
- * so that the client learns which ones. null stands for absent. A member of a wrong type or
+ * so that the client learns which ones. null means absent. A member of a wrong type or
  * value is refused, and the error names it. A quoted text of the client is cut at the end
  * of a character. */
 #include "core/wire/wire.h"

@@ -124,7 +124,7 @@ void http_reply(struct exchange *x, int status, struct slice headers, struct sli
 void http_reply_early(struct exchange *x, int status, struct slice headers,
                       struct slice body);
 
-/* Returns true if the request is complete, the peer is there, and no response has begun. */
+/* Returns true if the request is complete, the peer is connected, and no response has begun. */
 bool http_is_awaited(const struct exchange *x);
 
 /* The outcome of a reply. A peer that resets the connection may have read the reply before:

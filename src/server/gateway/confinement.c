@@ -15,7 +15,7 @@
  * A gateway opens no other TCP connections: webhooks, registries and other gateways are
  * used by the supervise role and by subcommands, which are processes of their own and not
  * confined. The same is true of deployed code: it executes below the supervise role, which
- * the gateway's keeper starts (role_keeper.h), a process from before the sandbox. */
+ * the gateway's keeper starts (role_keeper.h), a process started before the sandbox. */
 #include "server/gateway/confinement.h"
 
 #include <limits.h>
