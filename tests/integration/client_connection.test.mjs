@@ -59,7 +59,7 @@ describe("a connection", () => {
     assert.equal(socket.isClosed, false);
     script.pass(60_000);
     assert.equal(socket.isClosed, true);
-    assert.deepEqual(lost, [["connecting", "nothing is heard of the gateway"]]);
+    assert.deepEqual(lost, [["connecting", "the gateway does not respond"]]);
     assert.notEqual(script.waits(), undefined);
   });
 

@@ -2,10 +2,10 @@
 export interface Run {
   id: string;
   taskIdentifier: string;
-  /** In the words of SDK 3.x, or of SDK 4.x with `api: "2025-07-16"`. */
+  /** A status of SDK 3.x, or of SDK 4.x with `api: "2025-07-16"`. */
   status: string;
   tags: string[];
-  /** ISO 8601, as all times. */
+  /** ISO 8601, like all times. */
   createdAt: string;
   updatedAt: string;
   batchId?: string;
@@ -13,7 +13,7 @@ export interface Run {
   output?: unknown;
   metadata?: Record<string, unknown>;
   error?: { message?: string; name?: string; stackTrace?: string };
-  /** These two only if they are named in `fields`. */
+  /** This and the next one are sent only if they are named in `fields`. */
   queue?: string;
   realtimeStreams?: string[];
   number?: number;
@@ -46,7 +46,7 @@ export interface RuncastError extends Error {
 
 /**
  * connecting: not up to date, the mirror has older data. live: in sync. paused: the tab is hidden.
- * closed: for good.
+ * closed: does not reconnect.
  */
 export type State = "connecting" | "live" | "paused" | "closed";
 
@@ -55,7 +55,7 @@ export interface MirrorEvents {
   change: { runs: Run[]; removed: string[] };
   /** The change that the mirror has reached; the header x-runs-seq of a write names the change that shows it. */
   synced: number;
-  /** The gateway skipped states of a run, as this client was slow or away. */
+  /** The gateway skipped states of a run because this client was slow or disconnected. */
   gap: { run: Run; skipped: number };
   state: State;
 }
@@ -129,7 +129,7 @@ export interface Options {
   silence?: number;
   /** Ms after which a hidden tab disconnects: 60,000. Infinity: never. */
   hiddenAfter?: number;
-  /** If there is none (Node 18 and 20): that of the package ws. */
+  /** Needed where the global one is missing (Node 18 and 20): the one of the package ws. */
   WebSocket?: unknown;
 }
 

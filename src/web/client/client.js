@@ -49,7 +49,7 @@ class Emitter {
       try { listener(value); } catch (error) { queueMicrotask(() => { throw error; }); }
   }
 
-  turn(state, error) {
+  setState(state, error) {
     if (this.state === "closed") return;
     this.error = error;
     if (this.state === state) return;
@@ -64,21 +64,21 @@ class Mirror extends Emitter {
   gaps = 0;
   state = "connecting";
   error;
-  complete = false; // it was complete once, and resumes from the client's position
+  complete = false; // once complete, it resumes from the position
 
   constructor(request, close) {
     super();
     Object.assign(this, { request, close, isWatch: request.op === "watch" });
-    this.begin();
+    this.setFloor();
   }
 
   /** Sets the floor, a time of creation; for a limit, the gateway sends it. */
-  begin() {
+  setFloor() {
     const { since = "", limit } = this.request;
     if (!this.complete) this.floor = limit ? undefined : since;
   }
 
-  takes(run) {
+  matches(run) {
     const { run: id, batch, tags, task } = this.request;
     return (!id || run.id === id) && (!batch || run.batchId === batch) && (!task || task.includes(run.taskIdentifier)) &&
       (!tags || tags.every((tag) => run.tags.includes(tag))) && run.createdAt >= this.floor;
@@ -88,12 +88,12 @@ class Mirror extends Emitter {
     if (this.state !== "closed" || event === "state") super.emit(event, value);
   }
 
-  skip({ run, skipped }) {
+  noteGap({ run, skipped }) {
     this.gaps += skipped;
     if (skipped) this.emit("gap", { run, skipped });
   }
 
-  tell(runs, removed) {
+  emitRuns(runs, removed) {
     if (runs.length + removed.length) this.emit("change", { runs, removed });
   }
 
@@ -126,7 +126,7 @@ class Mirror extends Emitter {
 class Connection {
   live = new Set(); // mirrors that have everything up to the last frame
   seen = new Map(); // mirror -> ids that its snapshot has contained so far
-  asked = new Set(); // ids of subscriptions and watches whose rows may arrive
+  requested = new Set(); // ids of subscriptions and watches whose rows may arrive
   perSecond = 50; // until the gateway announces its limit
   #queue = [];
   #credit = 50;
@@ -135,7 +135,7 @@ class Connection {
     Object.assign(this, { socket, silenceMs, onLost });
     socket.onopen = () => this.#pump();
     socket.onmessage = ({ data }) => {
-      this.heard = true;
+      this.received = true;
       if (this.onLost) onMessage(data);
     };
     socket.onclose = ({ code, reason }) => this.lose(code, reason);
@@ -161,19 +161,19 @@ class Connection {
     }, 1e5 / this.perSecond);
   }
 
-  /** Nothing reports a broken path: after a silence, sends a message, then gives up. */
-  #listen(asked) {
-    this.heard = false;
-    clearTimeout(this.ear);
-    this.ear = setTimeout(() => {
-      if (this.heard) this.#listen();
-      else if (asked) this.lose(1006, "nothing is heard of the gateway");
-      else this.ask();
-    }, asked ? this.silenceMs / 2 : this.silenceMs);
+  /** Detects a broken path: after a silence, sends a message; gives up without a response. */
+  #listen(probed) {
+    this.received = false;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      if (this.received) this.#listen();
+      else if (probed) this.lose(1006, "the gateway does not respond");
+      else this.probe();
+    }, probed ? this.silenceMs / 2 : this.silenceMs);
   }
 
-  ask() {
-    this.send({ op: "unsub", id: 0 }); // no subscription: the error is a sign of life
+  probe() {
+    this.send({ op: "unsub", id: 0 }); // unknown: the error is a sign of life
     this.#listen(true);
   }
 
@@ -185,7 +185,7 @@ class Connection {
 
   close() {
     this.onLost = undefined;
-    for (const timer of [this.ear, this.pace, this.renewal]) clearTimeout(timer);
+    for (const timer of [this.timer, this.pace, this.renewal]) clearTimeout(timer);
     this.socket.close();
   }
 }
@@ -198,12 +198,12 @@ class Client extends Emitter {
   #rows = new Map(); // of all subscriptions: id -> { version, run }
   #epoch;
   #position; // [seq, base] of what was received
-  #now; // the connection,
-  #next; // and the one that will replace it
+  #now; // the connection
+  #next; // replaces it later
   #isOpening = false;
   #attempts = 0;
   #ids = 0;
-  #heedless = new AbortController(); // removes the listeners of the page
+  #page = new AbortController(); // removes the listeners of the page
 
   constructor(url, options) {
     super();
@@ -211,12 +211,12 @@ class Client extends Emitter {
     address.protocol = address.protocol.replace("http", "ws");
     this.#options = { WebSocket: globalThis.WebSocket, silence: 30_000, hiddenAfter: 60_000, address, ...options };
     if (!this.#options.WebSocket) throw new TypeError("no WebSocket here; pass one as an option");
-    const { document, addEventListener } = globalThis, { signal } = this.#heedless;
-    addEventListener?.("online", () => this.#hurry(), { signal });
-    addEventListener?.("offline", () => this.#now?.ask(), { signal });
-    document?.addEventListener("visibilitychange", () => this.#attend(), { signal });
+    const { document, addEventListener } = globalThis, { signal } = this.#page;
+    addEventListener?.("online", () => this.#reconnect(), { signal });
+    addEventListener?.("offline", () => this.#now?.probe(), { signal });
+    document?.addEventListener("visibilitychange", () => this.#onVisibility(), { signal });
     this.#open();
-    if (document?.hidden) this.#attend();
+    if (document?.hidden) this.#onVisibility();
   }
 
   subscribe({ task, since, ...filter }) {
@@ -228,36 +228,36 @@ class Client extends Emitter {
   }
 
   close(error) {
-    this.#heedless.abort();
-    this.#hangUp("closed", error);
+    this.#page.abort();
+    this.#disconnect("closed", error);
   }
 
   // ---- the page: online again, hidden, shown again ----
 
-  #hurry() {
+  #reconnect() {
     this.#attempts = 0;
-    if (this.#now) this.#now.ask();
+    if (this.#now) this.#now.probe();
     else this.#open();
   }
 
   /** Disconnects a hidden tab after a while: resuming from its position is cheap. */
-  #attend() {
+  #onVisibility() {
     const { hiddenAfter } = this.#options;
     clearTimeout(this.hiding);
     if (document.hidden) {
-      if (hiddenAfter < Infinity) this.hiding = setTimeout(() => this.#hangUp("paused"), hiddenAfter);
+      if (hiddenAfter < Infinity) this.hiding = setTimeout(() => this.#disconnect("paused"), hiddenAfter);
       return;
     }
-    if (this.state === "paused") this.turn("connecting");
-    this.#show(this.error);
-    this.#hurry();
+    if (this.state === "paused") this.setState("connecting");
+    this.#update(this.error);
+    this.#reconnect();
   }
 
-  #hangUp(state, error) {
+  #disconnect(state, error) {
     const open = this.#connections();
     for (const timer of [this.timer, this.hiding]) clearTimeout(timer);
     this.#now = this.#next = undefined;
-    for (const one of [this, ...this.#mirrors.values()]) one.turn(state, error);
+    for (const emitter of [this, ...this.#mirrors.values()]) emitter.setState(state, error);
     for (const connection of open) connection.close();
     this.#forgetClosed();
   }
@@ -265,27 +265,27 @@ class Client extends Emitter {
   // ---- mirrors ----
 
   #add(request) {
-    const id = ++this.#ids, mirror = new Mirror({ ...request, id }, () => this.#leave(mirror));
-    if (this.state === "closed") mirror.turn("closed", this.error);
+    const id = ++this.#ids, mirror = new Mirror({ ...request, id }, () => this.#end(mirror));
+    if (this.state === "closed") mirror.setState("closed", this.error);
     else this.#mirrors.set(id, mirror);
-    for (const connection of this.#connections()) this.#ask(connection, mirror);
+    for (const connection of this.#connections()) this.#request(connection, mirror);
     return mirror;
   }
 
-  #ask(connection, mirror) {
+  #request(connection, mirror) {
     const { request, complete, floor } = mirror, from = this.#position && [this.#epoch, ...this.#position];
-    mirror.begin();
-    connection.asked.add(request.id);
+    mirror.setFloor();
+    connection.requested.add(request.id);
     connection.send(complete ? { ...request, limit: undefined, since: floor || undefined, from } : request);
   }
 
-  #leave(mirror, error) {
+  #end(mirror, error) {
     const { id } = mirror.request;
-    mirror.turn("closed", error);
+    mirror.setState("closed", error);
     mirror.complete = false;
     for (const connection of this.#connections()) {
       connection.live.delete(mirror);
-      if (connection.asked.has(id)) connection.send({ op: "unsub", id });
+      if (connection.requested.has(id)) connection.send({ op: "unsub", id });
     }
     this.#forgetClosed();
   }
@@ -293,7 +293,7 @@ class Client extends Emitter {
   /** Removes closed mirrors once the gateway has ended them. */
   #forgetClosed() {
     for (const [id, { state, runs }] of this.#mirrors) {
-      if (state !== "closed" || this.#connections().some(({ asked }) => asked.has(id))) continue;
+      if (state !== "closed" || this.#connections().some(({ requested }) => requested.has(id))) continue;
       this.#mirrors.delete(id);
       for (const run of runs.keys()) this.#release(run);
     }
@@ -309,34 +309,34 @@ class Client extends Emitter {
 
   #connections() { return [this.#now, this.#next].filter(Boolean); }
 
-  #isAway() { return this.state === "paused" || this.state === "closed"; }
+  #isInactive() { return this.state === "paused" || this.state === "closed"; }
 
   async #open() {
     clearTimeout(this.timer);
-    if (this.#isOpening || this.#next || this.#isAway()) return;
+    if (this.#isOpening || this.#next || this.#isInactive()) return;
     this.#isOpening = true;
     const { getToken, fields, every, api, address, silence, WebSocket } = this.#options;
     try {
       const token = getToken ? await getToken() : this.#options.token;
-      if (this.#isAway()) return;
+      if (this.#isInactive()) return;
       const connection = new Connection(new WebSocket(address, "runs.v1.json"), silence * Math.min(2 ** this.#attempts, 8),
         (text) => this.#receive(connection, text), (code, reason) => this.#lost(connection, code, reason));
       this.#next = this.#now && connection;
       this.#now ??= connection;
       connection.send({ op: "hello", token, fields, every, api });
-      for (const mirror of this.#mirrors.values()) if (mirror.state !== "closed") this.#ask(connection, mirror);
+      for (const mirror of this.#mirrors.values()) if (mirror.state !== "closed") this.#request(connection, mirror);
     } catch (error) {
       this.emit("error", error);
-      if (this.#isAway()) return;
-      this.#show(error);
-      this.#later();
+      if (this.#isInactive()) return;
+      this.#update(error);
+      this.#openLater();
     } finally {
       this.#isOpening = false;
     }
   }
 
   /** Exponential back-off with full jitter. */
-  #later(ms = Math.random() * Math.min(30_000, 500 * 2 ** this.#attempts++)) {
+  #openLater(ms = Math.random() * Math.min(30_000, 500 * 2 ** this.#attempts++)) {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.#open(), ms);
   }
@@ -347,12 +347,12 @@ class Client extends Emitter {
     this.#next = undefined;
     this.#forgetClosed();
     if (!this.#now && !atOnce.test(code) && !later.test(code)) return this.close(error);
-    if (next ? next === connection : !connection.isLeaving) this.#later(atOnce.test(code) && !this.#attempts++ ? 0 : undefined);
-    this.#show(error);
+    if (next ? next === connection : !connection.isDraining) this.#openLater(atOnce.test(code) && !this.#attempts++ ? 0 : undefined);
+    this.#update(error);
   }
 
   /** Switches to the next connection once it has all that this one has. */
-  #takeOver() {
+  #switch() {
     const old = this.#now;
     if (![...old.live].every((mirror) => this.#next.live.has(mirror))) return;
     this.#now = this.#next;
@@ -361,11 +361,11 @@ class Client extends Emitter {
     this.#forgetClosed();
   }
 
-  #show(error) {
+  #update(error) {
     if (this.state === "paused") return;
-    this.turn(this.#now?.isWelcome ? "live" : "connecting", error);
+    this.setState(this.#now?.isWelcome ? "live" : "connecting", error);
     for (const mirror of this.#mirrors.values())
-      mirror.turn(this.#connections().some(({ live }) => live.has(mirror)) ? "live" : "connecting", error);
+      mirror.setState(this.#connections().some(({ live }) => live.has(mirror)) ? "live" : "connecting", error);
   }
 
   /** Invalidates everything that was received. */
@@ -391,14 +391,14 @@ class Client extends Emitter {
   on_welcome({ epoch, limits }, connection) {
     connection.isWelcome = true;
     connection.perSecond = limits.messagesPerSecond;
-    if (epoch !== this.#epoch) { // another life of the database
+    if (epoch !== this.#epoch) { // the database was replaced
       this.#epoch = epoch;
       this.#restart();
       this.#now.live.clear();
     }
     if (!this.#mirrors.size) this.#attempts = 0;
-    if (connection === this.#next) this.#takeOver();
-    this.#show();
+    if (connection === this.#next) this.#switch();
+    this.#update();
   }
 
   on_ok({ id, mode, since }, connection, mirror) {
@@ -411,41 +411,41 @@ class Client extends Emitter {
 
   on_rows({ rows, more, seq }, connection, mirror) {
     const seen = connection.seen.get(mirror), others = [...connection.live].filter((one) => one !== mirror && !one.isWatch);
-    this.#file(rows, mirror);
+    this.#apply(rows, mirror);
     for (const [id] of rows) seen?.add(id);
     if (more || mirror.state === "closed") return;
     connection.live.add(mirror);
     connection.seen.delete(mirror);
     mirror.complete = true;
-    if (seen) this.#remove(mirror, (run) => !seen.has(run.id) && !(mirror.takes(run) && others.some(({ runs }) => runs.has(run.id))));
-    this.#show();
+    if (seen) this.#remove(mirror, (run) => !seen.has(run.id) && !(mirror.matches(run) && others.some(({ runs }) => runs.has(run.id))));
+    this.#update();
     this.#advance(connection, seq);
   }
 
   on_patch({ rows, more, seq }, connection) {
-    this.#file(rows);
+    this.#apply(rows);
     this.#advance(connection, seq, more);
   }
 
   on_ping({ seq }, connection) { this.#advance(connection, seq); }
 
-  /** A watch shows one moment: nothing of a frame that others complete. */
+  /** A watch shows one moment: it changes only when all frames of a list have arrived. */
   on_list({ begin, rows, more, seq }, connection, mirror) {
     if (begin) Object.assign(mirror, { table: new Map(), source: connection });
     if (mirror.source !== connection) return;
     const { table, runs } = mirror, before = new Map(runs);
     for (const row of rows) {
       if (row[3] === 2) table.delete(row[0]);
-      else mirror.skip(merge(table, row));
+      else mirror.noteGap(merge(table, row));
     }
     if (more) return;
     runs.clear();
     for (const [id, { run }] of [...table].sort(([a], [b]) => (a < b ? 1 : -1))) runs.set(id, run);
     connection.live.add(mirror);
     this.#attempts = 0;
-    if (connection === this.#next) this.#takeOver();
-    this.#show();
-    mirror.tell([...runs.values()].filter((run) => before.get(run.id) !== run), [...before.keys()].filter((id) => !runs.has(id)));
+    if (connection === this.#next) this.#switch();
+    this.#update();
+    mirror.emitRuns([...runs.values()].filter((run) => before.get(run.id) !== run), [...before.keys()].filter((id) => !runs.has(id)));
     mirror.emit("synced", seq);
   }
 
@@ -455,11 +455,11 @@ class Client extends Emitter {
   }
 
   on_error({ id, code, message }, connection, mirror) {
-    const error = failure(code, message ?? `the gateway has ended it: ${code}`);
+    const error = failure(code, message ?? `ended by the gateway: ${code}`);
     if (!mirror) return this.emit("error", error);
     if (mirror.state === "closed" && code === "unknown_id") return;
-    connection.asked.delete(id);
-    this.#leave(mirror, error);
+    connection.requested.delete(id);
+    this.#end(mirror, error);
   }
 
   on_end = this.on_error;
@@ -481,26 +481,26 @@ class Client extends Emitter {
     }, message.in / 2);
   }
 
-  /** Reconnects then, even if the gateway closes before. */
+  /** Reconnects after message.in, even if the gateway closes earlier. */
   on_drain(message, connection) {
     if (connection !== this.#now || this.#next) return;
-    connection.isLeaving = true;
-    this.#later(message.in);
+    connection.isDraining = true;
+    this.#openLater(message.in);
   }
 
   // ---- rows ----
 
-  /** of: the mirror whose rows they are; undefined: all. */
-  #file(rows, of) {
+  /** owner: the mirror that requested the rows; undefined: all mirrors. */
+  #apply(rows, owner) {
     const changes = rows.map((row) => merge(this.#rows, row));
     for (const mirror of this.#subscriptions()) {
       const { runs } = mirror;
-      const own = changes.filter(({ run }) => runs.get(run.id) !== run && (mirror === of || runs.has(run.id) || mirror.takes(run)));
+      const own = changes.filter(({ run }) => runs.get(run.id) !== run && (mirror === owner || runs.has(run.id) || mirror.matches(run)));
       for (const change of own) {
         runs.set(change.run.id, change.run);
-        mirror.skip(change);
+        mirror.noteGap(change);
       }
-      mirror.tell(own.map(({ run }) => run), []);
+      mirror.emitRuns(own.map(({ run }) => run), []);
     }
   }
 
@@ -510,12 +510,12 @@ class Client extends Emitter {
       mirror.runs.delete(id);
       this.#release(id);
     }
-    mirror.tell([], ids);
+    mirror.emitRuns([], ids);
   }
 
-  /** Moves only while all mirrors that were complete are live again. */
+  /** Moves the position only while all mirrors that were complete are live again. */
   #advance(connection, seq, more) {
-    if (connection === this.#next && !more) this.#takeOver();
+    if (connection === this.#next && !more) this.#switch();
     if (connection === this.#now && this.#subscriptions().every((one) => !one.complete || connection.live.has(one)))
       this.#position = [seq, more ? this.#position?.[1] ?? 0 : seq];
     if (more) return;

@@ -7,19 +7,19 @@
 // subscribes to nothing.
 import { useMemo, useSyncExternalStore } from "react";
 
-const nothing = { runs: [], counts: undefined, gaps: 0, state: "connecting", error: undefined };
+const empty = { runs: [], counts: undefined, gaps: 0, state: "connecting", error: undefined };
 
-const look = ({ runs, counts, gaps, state, error }) => ({ runs: [...runs.values()], counts, gaps, state, error });
+const contentOf = ({ runs, counts, gaps, state, error }) => ({ runs: [...runs.values()], counts, gaps, state, error });
 
 /** key: the filter as a text; if it changes, the hook subscribes again. */
 function useMirror(client, open, key) {
   const store = useMemo(() => {
-    let shown = nothing;
+    let shown = empty;
     const subscribe = (changed) => {
       const mirror = open?.();
       if (!mirror) return () => {};
       const update = () => {
-        shown = look(mirror);
+        shown = contentOf(mirror);
         changed();
       };
       mirror.on("change", update);
@@ -29,7 +29,7 @@ function useMirror(client, open, key) {
     };
     return { subscribe, show: () => shown };
   }, [client, key]);
-  return useSyncExternalStore(store.subscribe, store.show, () => nothing);
+  return useSyncExternalStore(store.subscribe, store.show, () => empty);
 }
 
 export function useRuns(client, filter) {
