@@ -52,7 +52,7 @@ async function trigger(settings) {
 
 /** Prepares that many groups of new runs like the newest one: the function's arguments, in a table. */
 function prepareGroups(schema, size, groups) {
-  postgres.ask(`SET search_path = ${schema};
+  postgres.query(`SET search_path = ${schema};
     CREATE TABLE bench_place AS SELECT m.me, e.env, e.task FROM join_v100('bare', '', '', 1, '{}', 2) AS m(me),
       (SELECT env, task FROM run ORDER BY id DESC LIMIT 1) e;
     CREATE UNLOGGED TABLE bench_group (n int, requests commit_request_v100[], runs commit_run_v100[]);
@@ -70,7 +70,7 @@ function prepareGroups(schema, size, groups) {
 
 /** Writes and commits the groups. Returns how many seconds it took. */
 function writeGroups(schema, { groups, size }) {
-  postgres.ask(`CREATE PROCEDURE ${schema}.bench_commit() LANGUAGE plpgsql AS $$
+  postgres.query(`CREATE PROCEDURE ${schema}.bench_commit() LANGUAGE plpgsql AS $$
     DECLARE
       place ${schema}.bench_place; my_term bigint; answer bytea; group_ ${schema}.bench_group;
     BEGIN
@@ -88,7 +88,7 @@ function writeGroups(schema, { groups, size }) {
       END LOOP;
     END $$`);
   const began = process.hrtime.bigint();
-  postgres.ask(`CALL ${schema}.bench_commit()`);
+  postgres.query(`CALL ${schema}.bench_commit()`);
   return Number(process.hrtime.bigint() - began) / 1e9;
 }
 

@@ -55,13 +55,13 @@ async function pause(end) {
   }, 5);
   await end(leads);
   await until(() => next.isReady(), { timeoutMs: 60_000, what: "the other one serves" });
-  await writers.served(60_000);
+  await writers.untilServed(60_000);
   clearInterval(watch);
   return longest;
 }
 
 async function measure([, , end, comeBack]) {
-  await writers.served();
+  await writers.untilServed();
   const ms = await pause(end), [gone] = gateways;
   await comeBack(gone);
   await standsBy(gone);

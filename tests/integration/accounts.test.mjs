@@ -8,7 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { EventStream } from "../support/js/event_stream.mjs";
-import { isFile, keys, startGateway, until } from "../support/js/gateway.mjs";
+import { isSqlite, keys, startGateway, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 import { publicToken } from "../support/js/tokens.mjs";
@@ -304,7 +304,7 @@ describe("the commands", () => {
     assert.deepEqual([code, stderr], [1, "runcast: command too long (max 4096 bytes)\n"]);
   });
 
-  if (isFile) test("commands work without a gateway, and what they made is there when it starts", async () => {
+  if (isSqlite) test("commands work without a gateway, and what they made is there when it starts", async () => {
     const token = await makeToken("ada@example.com");
     await gateway.stop();
     const offline = await makeToken("admin@example.com", "offline");

@@ -5,7 +5,7 @@ import fs from "node:fs";
 import { test } from "node:test";
 
 import { EventStream } from "../support/js/event_stream.mjs";
-import { askStore, keys, startGateway, until } from "../support/js/gateway.mjs";
+import { queryStore, keys, startGateway, until } from "../support/js/gateway.mjs";
 import { NoticeSocket } from "../support/js/notices.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 
@@ -142,14 +142,14 @@ test("archived branches cost next to no memory, however many there were", async 
 
 /** How many rows the store has for each branch: [[name, rows]]. */
 const rowsOf = ({ data }) => {
-  const branches = askStore(data, "SELECT $text(body) AS body FROM document WHERE kind = 3").map(({ body }) => JSON.parse(body)).filter(({ branch }) => branch);
+  const branches = queryStore(data, "SELECT $text(body) AS body FROM document WHERE kind = 3").map(({ body }) => JSON.parse(body)).filter(({ branch }) => branch);
   const count = ({ number }) => ["run", "run_tag", "run_payload", "run_metadata", "run_output", "document"]
-    .map((table) => askStore(data, `SELECT count(*) AS n FROM ${table} WHERE env = ${number}`)[0].n).reduce((sum, n) => sum + n, 0);
+    .map((table) => queryStore(data, `SELECT count(*) AS n FROM ${table} WHERE env = ${number}`)[0].n).reduce((sum, n) => sum + n, 0);
   return branches.map((branch) => [branch.branch, count(branch)]);
 };
 
 /** The numbers of the environments that were written to. */
-const positions = ({ data }) => askStore(data, "SELECT env FROM environment ORDER BY env").map(({ env }) => env);
+const positions = ({ data }) => queryStore(data, "SELECT env FROM environment ORDER BY env").map(({ env }) => env);
 
 test("retention removes an archived branch from the store too, and the number of the newest is not used again", async (t) => {
   const own = await startGateway({ t, options: ["--retain", "2s", "--cancel-timeout", "1s"] });

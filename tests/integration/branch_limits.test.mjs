@@ -5,7 +5,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { Builder, Deployer } from "../support/js/deployments.mjs";
-import { askStore, changeStore, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { queryStore, changeStore, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 import { isRoot, nodeOptions, runnerUid } from "../support/js/supervisor.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
@@ -40,7 +40,7 @@ const DOC_QUEUE = 7, DOC_ENVIRONMENT = 3, QUEUES = 20_000, LEFT = 100;
 
 /** Pauses queues of the branches up to their limit less 100, directly: calls would take a minute. */
 function pauseQueues(data) {
-  const branches = askStore(data, `SELECT $text(body) AS body FROM document WHERE kind = ${DOC_ENVIRONMENT}`).map(({ body }) => JSON.parse(body)).filter((one) => one.branch);
+  const branches = queryStore(data, `SELECT $text(body) AS body FROM document WHERE kind = ${DOC_ENVIRONMENT}`).map(({ body }) => JSON.parse(body)).filter((one) => one.branch);
   assert.equal(branches.length, BRANCHES);
   const hex = (text) => Buffer.from(text).toString("hex"), rows = [];
   for (let i = 0; i < QUEUES - LEFT; i++) rows.push(`(${DOC_QUEUE}, ${branches[i % BRANCHES].number}, $name(${hex(`paused-${i}`)}), 1, 0, 0, 0, $blob(${hex('{"paused":true}')}))`);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { connect } from "../../src/web/client/client.js";
-import { again, begin, hear, ids, ok, patch, rows, Script, settle, whole } from "../support/js/scripted_gateway.mjs";
+import { again, begin, recordEvents, ids, ok, patch, rows, Script, settle, whole } from "../support/js/scripted_gateway.mjs";
 
 describe("a connection", () => {
   test("has the address of the gateway and the subprotocol, and sends hello before everything else", (t) => {
@@ -38,7 +38,7 @@ describe("a connection", () => {
     const first = socket.take().length;
     assert.ok(first <= 200, `${first} at once`);
     for (let seconds = 2, left = 257 - first; left > 0; seconds += 2) {
-      script.pass(2000);
+      script.advance(2000);
       const count = socket.take().length;
       assert.ok(count > 0 && count <= 100, `${count} in two seconds`);
       left -= count;
@@ -49,36 +49,36 @@ describe("a connection", () => {
     const { script, client, socket } = begin(t);
     const lost = [];
     client.on("state", (state) => lost.push([state, client.error?.message]));
-    script.pass(25_000);
-    socket.says({ op: "ping", seq: 1 });
+    script.advance(25_000);
+    socket.deliver({ op: "ping", seq: 1 });
     assert.deepEqual(socket.take(), []);
-    script.pass(61_000);
+    script.advance(61_000);
     assert.deepEqual(socket.take(), [{ op: "unsub", id: 0 }]);
-    socket.says({ op: "error", id: 0, code: "unknown_id", message: "no subscription has this id" });
-    script.pass(20_000);
+    socket.deliver({ op: "error", id: 0, code: "unknown_id", message: "no subscription has this id" });
+    script.advance(20_000);
     assert.equal(socket.isClosed, false);
-    script.pass(60_000);
+    script.advance(60_000);
     assert.equal(socket.isClosed, true);
     assert.deepEqual(lost, [["connecting", "the gateway does not respond"]]);
-    assert.notEqual(script.waits(), undefined);
+    assert.notEqual(script.reconnectDelay(), undefined);
   });
 
   test("is patient with a slow network, but not forever", (t) => {
     const { script } = begin(t);
     for (let i = 0; i < 40; i++) {
-      script.socket().ends(1006);
-      script.waits();
+      script.socket().remoteClose(1006);
+      script.reconnectDelay();
     }
-    script.pass(100_000);
+    script.advance(100_000);
     assert.equal(script.socket().isClosed, false);
-    script.pass(21_000);
+    script.advance(21_000);
     assert.equal(script.sockets[40].isClosed, true);
   });
 
   test("that never opens is given up", (t) => {
     const script = new Script(t);
     connect("http://runs.test", { token: "secret", WebSocket: script.WebSocket });
-    script.pass(16_000);
+    script.advance(16_000);
     assert.ok(script.sockets[0].isClosed);
     assert.equal(script.sockets.length, 2);
   });
@@ -90,8 +90,8 @@ describe("close codes", () => {
     test(`${code} is final, and an error`, async (t) => {
       const { script, client, socket } = begin(t);
       const mirror = client.subscribe({ all: true });
-      socket.ends(code, "a reason");
-      assert.equal(script.waits(), undefined);
+      socket.remoteClose(code, "a reason");
+      assert.equal(script.reconnectDelay(), undefined);
       assert.deepEqual([client.state, mirror.state, mirror.error.code, mirror.error.message], ["closed", "closed", code, "a reason"]);
       await assert.rejects(async () => { for await (const one of mirror) assert.fail(one); }, { code });
       const late = client.subscribe({ all: true });
@@ -103,26 +103,26 @@ describe("close codes", () => {
       const { script } = begin(t);
       const waited = [];
       for (let i = 0; i < 9; i++) {
-        script.socket().ends(code);
-        waited.push(script.waits());
+        script.socket().remoteClose(code);
+        waited.push(script.reconnectDelay());
       }
       assert.deepEqual(waited.slice(0, 8), [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
       Math.random = () => 0.1;
-      script.socket().ends(code);
-      assert.equal(script.waits(), 3000);
+      script.socket().remoteClose(code);
+      assert.equal(script.reconnectDelay(), 3000);
       script.welcomed();
       Math.random = () => 1;
-      script.socket().ends(code);
-      assert.equal(script.waits(), 500);
+      script.socket().remoteClose(code);
+      assert.equal(script.reconnectDelay(), 500);
     });
 
   for (const code of [1001, 1012, 4200, 4201])
     test(`${code} is retried at once, but not at once forever`, (t) => {
       const { script } = begin(t);
-      script.socket().ends(code);
-      assert.ok(script.waits() <= 1);
-      script.socket().ends(code);
-      assert.ok(script.waits() >= 500);
+      script.socket().remoteClose(code);
+      assert.ok(script.reconnectDelay() <= 1);
+      script.socket().remoteClose(code);
+      assert.ok(script.reconnectDelay() >= 500);
     });
 });
 
@@ -138,34 +138,34 @@ describe("tokens", () => {
     const { script } = await start(t, { getToken: async () => `token ${++count}` });
     const socket = script.welcomed();
     assert.equal(socket.take()[0].token, "token 1");
-    socket.says({ op: "expiring", in: 30_000 });
-    script.pass(14_999);
+    socket.deliver({ op: "expiring", in: 30_000 });
+    script.advance(14_999);
     assert.equal(count, 1);
-    script.pass(1);
+    script.advance(1);
     await settle();
     assert.deepEqual(socket.take(), [{ op: "auth", token: "token 2" }]);
-    socket.ends(4101);
-    script.pass(500);
+    socket.remoteClose(4101);
+    script.advance(500);
     await settle();
     assert.equal(script.welcomed().take()[0].token, "token 3");
   });
 
   test("that cannot be fetched are an error of the client, and fetched again later", async (t) => {
     let count = 0;
-    const heard = [];
+    const events = [];
     const script = new Script(t);
     const client = connect("http://runs.test", { WebSocket: script.WebSocket, getToken: async () => {
       if (++count < 3) throw new Error(`no token ${count}`);
       return "token";
     } });
-    client.on("error", (error) => heard.push(error.message));
+    client.on("error", (error) => events.push(error.message));
     await settle();
     assert.deepEqual([client.state, client.error.message], ["connecting", "no token 1"]);
     for (const ms of [500, 1000]) {
-      script.pass(ms);
+      script.advance(ms);
       await settle();
     }
-    assert.deepEqual([heard, script.welcomed().take()[0].token], [["no token 1", "no token 2"], "token"]);
+    assert.deepEqual([events, script.welcomed().take()[0].token], [["no token 1", "no token 2"], "token"]);
   });
 
   test("that arrive after the client was closed are not used", async (t) => {
@@ -182,73 +182,73 @@ describe("a drain", () => {
   const live = (t) => {
     const all = begin(t), { client, socket } = all;
     const mirror = client.subscribe({ all: true }), watch = client.watch({});
-    socket.says(ok(1), rows(1, 5, [whole("run_1", 1)]), ok(2), { op: "list", id: 2, seq: 5, begin: true, rows: [whole("run_1", 1)] });
+    socket.deliver(ok(1), rows(1, 5, [whole("run_1", 1)]), ok(2), { op: "list", id: 2, seq: 5, begin: true, rows: [whole("run_1", 1)] });
     socket.take();
-    return { ...all, mirror, watch, heard: hear(mirror), seen: hear(watch) };
+    return { ...all, mirror, watch, events: recordEvents(mirror), seen: recordEvents(watch) };
   };
 
   test("opens a second connection, and ends the first when the second has everything", (t) => {
-    const { script, mirror, watch, socket, heard } = live(t);
-    socket.says({ op: "drain", in: 3000 });
-    script.pass(2990);
+    const { script, mirror, watch, socket, events } = live(t);
+    socket.deliver({ op: "drain", in: 3000 });
+    script.advance(2990);
     assert.equal(script.sockets.length, 1);
-    script.pass(20);
+    script.advance(20);
     const next = script.welcomed();
     assert.deepEqual(next.take().slice(1), [{ op: "sub", id: 1, all: true, from: ["e1", 5, 5] }, { op: "watch", id: 2, filter: {} }]);
-    socket.says(patch(6, [["run_1", 2, { status: "DEQUEUED" }]]));
-    next.says(ok(1, { mode: "resume" }), ok(2), { op: "list", id: 2, seq: 6, begin: true, rows: [whole("run_1", 2)] });
-    socket.says({ op: "list", id: 2, seq: 6, rows: [["run_1", 1, null, 2]] });
+    socket.deliver(patch(6, [["run_1", 2, { status: "DEQUEUED" }]]));
+    next.deliver(ok(1, { mode: "resume" }), ok(2), { op: "list", id: 2, seq: 6, begin: true, rows: [whole("run_1", 2)] });
+    socket.deliver({ op: "list", id: 2, seq: 6, rows: [["run_1", 1, null, 2]] });
     assert.deepEqual([socket.isClosed, ids(watch)], [false, ["run_1"]]);
-    next.says(rows(1, 7, [["run_1", 2, { status: "DEQUEUED" }], whole("run_2", 1)]));
+    next.deliver(rows(1, 7, [["run_1", 2, { status: "DEQUEUED" }], whole("run_2", 1)]));
     assert.equal(socket.isClosed, true);
-    socket.says(patch(8, [["run_1", 3, { status: "FAILED" }]]));
-    next.says(patch(8, [["run_1", 3, { status: "EXECUTING" }]]));
+    socket.deliver(patch(8, [["run_1", 3, { status: "FAILED" }]]));
+    next.deliver(patch(8, [["run_1", 3, { status: "EXECUTING" }]]));
     assert.deepEqual([ids(mirror), mirror.runs.get("run_1").status, mirror.gaps, mirror.state], [["run_1", "run_2"], "EXECUTING", 0, "live"]);
-    assert.deepEqual(heard.filter(([event]) => event === "state"), []);
-    assert.deepEqual(heard.filter(([event]) => event === "change").flatMap(([, { runs }]) => runs.map((one) => `${one.id} ${one.status}`)),
+    assert.deepEqual(events.filter(([event]) => event === "state"), []);
+    assert.deepEqual(events.filter(([event]) => event === "change").flatMap(([, { runs }]) => runs.map((one) => `${one.id} ${one.status}`)),
       ["run_1 DEQUEUED", "run_2 QUEUED", "run_1 EXECUTING"]);
-    assert.deepEqual(again(script).asked[0].from, ["e1", 8, 8]);
+    assert.deepEqual(again(script).requests[0].from, ["e1", 8, 8]);
   });
 
   test("whose connection closes early still waits for the time that was announced", (t) => {
     const { script, mirror, socket } = live(t);
-    socket.says({ op: "drain", in: 3000 });
-    script.pass(500);
-    socket.ends(4200);
+    socket.deliver({ op: "drain", in: 3000 });
+    script.advance(500);
+    socket.remoteClose(4200);
     assert.equal(mirror.state, "connecting");
-    script.pass(2490);
+    script.advance(2490);
     assert.equal(script.sockets.length, 1);
-    script.pass(20);
+    script.advance(20);
     const next = script.welcomed();
     assert.deepEqual(next.take()[1].from, ["e1", 5, 5]);
-    next.says(ok(1, { mode: "resume" }), rows(1, 6, []));
+    next.deliver(ok(1, { mode: "resume" }), rows(1, 6, []));
     assert.equal(mirror.state, "live");
-    next.ends(4200); // without a drain
-    assert.equal(script.waits(), 1, "at once");
+    next.remoteClose(4200); // without a drain
+    assert.equal(script.reconnectDelay(), 1, "at once");
   });
 
   test("keeps trying while the first connection lives, and continues with the second when the first ends", (t) => {
     const { script, mirror, socket } = live(t);
-    socket.says({ op: "drain", in: 0 });
-    script.pass(1);
-    script.socket().ends(1006);
+    socket.deliver({ op: "drain", in: 0 });
+    script.advance(1);
+    script.socket().remoteClose(1006);
     assert.equal(mirror.state, "live");
-    assert.equal(script.waits(), 500);
+    assert.equal(script.reconnectDelay(), 500);
     const next = script.welcomed();
-    socket.ends(4200);
+    socket.remoteClose(4200);
     assert.deepEqual([mirror.state, script.sockets.length], ["connecting", 3]);
-    next.says(ok(1, { mode: "resume" }), rows(1, 9, [["run_1", 2, {}]]));
+    next.deliver(ok(1, { mode: "resume" }), rows(1, 9, [["run_1", 2, {}]]));
     assert.equal(mirror.state, "live");
-    assert.deepEqual(again(script).asked[0].from, ["e1", 9, 9]);
+    assert.deepEqual(again(script).requests[0].from, ["e1", 9, 9]);
   });
 
   test("to another epoch leaves the first connection at once", (t) => {
     const { script, mirror, socket } = live(t);
-    socket.says({ op: "drain", in: 0 });
-    script.pass(1);
+    socket.deliver({ op: "drain", in: 0 });
+    script.advance(1);
     const next = script.welcomed({ epoch: "e2" });
     assert.ok(socket.isClosed);
-    next.says(ok(1), rows(1, 2, [whole("run_3", 1)]));
+    next.deliver(ok(1), rows(1, 2, [whole("run_3", 1)]));
     assert.deepEqual(ids(mirror), ["run_3"]);
   });
 });
@@ -257,20 +257,20 @@ describe("a page", () => {
   test("that is hidden for a minute drops its connection, and resumes when it is shown", (t) => {
     const { script, client, socket } = begin(t);
     const mirror = client.subscribe({ all: true });
-    socket.says(ok(1), rows(1, 5, []));
-    const heard = hear(mirror, ["state"]);
+    socket.deliver(ok(1), rows(1, 5, []));
+    const events = recordEvents(mirror, ["state"]);
     script.hide(true);
-    script.pass(30_000);
+    script.advance(30_000);
     script.hide(false);
-    assert.deepEqual(heard, []);
-    socket.says({ op: "ping", seq: 5 });
+    assert.deepEqual(events, []);
+    socket.deliver({ op: "ping", seq: 5 });
     script.hide(true);
-    script.pass(59_000);
-    socket.says({ op: "ping", seq: 6 });
-    script.pass(2000);
+    script.advance(59_000);
+    socket.deliver({ op: "ping", seq: 6 });
+    script.advance(2000);
     assert.deepEqual([socket.isClosed, client.state, mirror.state], [true, "paused", "paused"]);
-    script.tell("online");
-    assert.equal(script.waits(), undefined);
+    script.dispatch("online");
+    assert.equal(script.reconnectDelay(), undefined);
     script.hide(false);
     assert.deepEqual([mirror.state, script.sockets.length], ["connecting", 2]);
     assert.deepEqual(script.welcomed().take()[1].from, ["e1", 6, 6]);
@@ -280,8 +280,8 @@ describe("a page", () => {
     const { script, socket } = begin(t, { hiddenAfter: Infinity });
     script.hide(true);
     for (let i = 0; i < 100; i++) {
-      script.pass(20_000);
-      socket.says({ op: "ping", seq: i });
+      script.advance(20_000);
+      socket.deliver({ op: "ping", seq: i });
     }
     assert.equal(socket.isClosed, false);
   });
@@ -289,17 +289,17 @@ describe("a page", () => {
   test("that is back on the network retries at once, and pings when it believes to be connected", (t) => {
     const { script, socket } = begin(t);
     for (let i = 0; i < 5; i++) {
-      script.socket().ends(1006);
-      if (i < 4) script.waits();
+      script.socket().remoteClose(1006);
+      if (i < 4) script.reconnectDelay();
     }
-    script.tell("online");
+    script.dispatch("online");
     assert.equal(script.sockets.length, 6);
     script.welcomed().take();
     for (const event of ["offline", "online"]) {
-      script.tell(event);
+      script.dispatch(event);
       assert.deepEqual(script.socket().take(), [{ op: "unsub", id: 0 }]);
     }
-    script.pass(16_000);
+    script.advance(16_000);
     assert.ok(script.sockets[5].isClosed && socket.isClosed);
   });
 
@@ -308,10 +308,10 @@ describe("a page", () => {
     const mirror = client.subscribe({ all: true });
     client.close();
     assert.deepEqual([socket.isClosed, client.state, client.error, mirror.state, mirror.error], [true, "closed", undefined, "closed", undefined]);
-    for (const event of ["online", "offline"]) script.tell(event);
+    for (const event of ["online", "offline"]) script.dispatch(event);
     script.hide(true);
     script.hide(false);
-    assert.equal(script.waits(), undefined);
+    assert.equal(script.reconnectDelay(), undefined);
   });
 });
 

@@ -64,7 +64,7 @@ async function stored(error) {
   const parent = await begin();
   const id = await worker.trigger("hello", { parentRunId: parent.id, resumeParentOnCompletion: true });
   await send(await worker.take(id), failed(error));
-  const { completedWaitpoints: [wait] } = await until(async () => { const now = await parent.look(); return now.completedWaitpoints.length && now; });
+  const { completedWaitpoints: [wait] } = await until(async () => { const now = await parent.refresh(); return now.completedWaitpoints.length && now; });
   await parent.succeed(1);
   assert.equal(wait.outputIsError, true);
   return JSON.parse(wait.output);

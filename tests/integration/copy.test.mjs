@@ -35,7 +35,7 @@ const sqlite = (data, sql) => execFileSync("sqlite3", [path.join(data, "runcast.
 
 /** The rows of a table in either database, each a text in which every byte counts. */
 function rowsOf({ data, schema, table }) {
-  const columns = postgres.ask(`SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = '${schema}' AND table_name = '${table}' ORDER BY 1`)
+  const columns = postgres.query(`SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = '${schema}' AND table_name = '${table}' ORDER BY 1`)
     .split("\n").map((line) => line.split("|")).filter(([name]) => !leads.includes(name));
   const shown = {
     bytea: ["CASE WHEN x IS NULL THEN '-' ELSE hex(CAST(x AS BLOB)) END", "coalesce(upper(encode(x, 'hex')), '-')"],
@@ -43,7 +43,7 @@ function rowsOf({ data, schema, table }) {
   };
   const read = (side, ask, from) => ask(`SELECT ${columns.map(([name, type]) => (shown[type]?.[side] ?? "x").replace(/\bx\b/g, `"${name}"`)).join(", ")} FROM ${from}`)
     .split("\n").map((line) => line.split("|").map((value, i) => (columns[i]?.[1] === "double precision" ? Number(value) : value)).join("|")).sort();
-  return [read(0, (sql) => sqlite(data, sql), table), read(1, (sql) => postgres.ask(sql), `${schema}.${table}`)];
+  return [read(0, (sql) => sqlite(data, sql), table), read(1, (sql) => postgres.query(sql), `${schema}.${table}`)];
 }
 
 function assertSame(data, schema) {
@@ -54,10 +54,10 @@ function assertSame(data, schema) {
     assert.equal(theirs.length, ours.length, table);
     for (let i = 0; i < ours.length; i++) assert.equal(theirs[i], ours[i], table);
   }
-  assert.equal(postgres.ask(`SELECT value FROM ${schema}.meta WHERE name = 'epoch'`), sqlite(data, "SELECT value FROM meta WHERE name = 'epoch'"));
+  assert.equal(postgres.query(`SELECT value FROM ${schema}.meta WHERE name = 'epoch'`), sqlite(data, "SELECT value FROM meta WHERE name = 'epoch'"));
 }
 
-const schemaIsThere = (schema) => postgres.ask(`SELECT count(*) FROM information_schema.schemata WHERE schema_name = '${schema}'`) === "1";
+const schemaIsThere = (schema) => postgres.query(`SELECT count(*) FROM information_schema.schemata WHERE schema_name = '${schema}'`) === "1";
 
 /* ---- what clients see ---- */
 
@@ -243,7 +243,7 @@ test("archives, indexes and logs of deployments are copied byte for byte, and mi
   assert.match(stdout, /^Files of deployments that were missing and not copied: 1; runcast db check, with no database in its settings, lists them\.$/m);
   assertSame(gateway.data, schema);
   const stored = new Map();
-  for (const line of postgres.ask(`SELECT convert_from(name, 'UTF8'), size, encode(body, 'hex') FROM ${schema}.deployed_file ORDER BY name, piece`).split("\n")) {
+  for (const line of postgres.query(`SELECT convert_from(name, 'UTF8'), size, encode(body, 'hex') FROM ${schema}.deployed_file ORDER BY name, piece`).split("\n")) {
     const [name, size, hex] = line.split("|");
     stored.set(name, { size: Number(size), bytes: Buffer.concat([stored.get(name)?.bytes ?? Buffer.alloc(0), Buffer.from(hex, "hex")]) });
   }
@@ -287,7 +287,7 @@ test("a copy that was cut off leaves nothing, and can be repeated", { timeout: 3
 
 test("a signal ends the copy, and it leaves nothing", { timeout: 300_000 }, async (t) => {
   const { data } = await stopped(t, { env: sealed }), schema = ownSchema();
-  postgres.ask(`CREATE SCHEMA ${schema} AUTHORIZATION runcast`);
+  postgres.query(`CREATE SCHEMA ${schema} AUTHORIZATION runcast`);
   const relay = await PgRelay.start(postgres, t);
   relay.hold("server"); // the copy waits in the middle
   const { code, stderr } = await copy(data, schema, { to: relay.url, onStart: (child) => void (async () => {
@@ -297,7 +297,7 @@ test("a signal ends the copy, and it leaves nothing", { timeout: 300_000 }, asyn
   })() });
   assert.equal(code, 1, stderr);
   assert.match(stderr, /copy stopped; nothing was copied/);
-  assert.equal(postgres.ask(`SELECT count(*) FROM information_schema.tables WHERE table_schema = '${schema}'`), "0");
+  assert.equal(postgres.query(`SELECT count(*) FROM information_schema.tables WHERE table_schema = '${schema}'`), "0");
 });
 
 test("a copy that would not be complete is refused, with what to do", { timeout: 300_000 }, async (t) => {
@@ -325,7 +325,7 @@ test("a copy that would not be complete is refused, with what to do", { timeout:
   fs.renameSync(safe, kept);
 
   const begun = ownSchema();
-  postgres.ask(`CREATE SCHEMA ${begun} AUTHORIZATION runcast`);
+  postgres.query(`CREATE SCHEMA ${begun} AUTHORIZATION runcast`);
   const other = await startGateway({ t, ...onDatabase(postgres, begun, { options: ["--database-schema", begun] }) });
   const taken = await copy(data, begun, { env: none });
   assert.equal(taken.code, 1);

@@ -105,7 +105,7 @@ test("a database that can no longer be read: subscribers are disconnected, and e
   const poll = await gateway.get("/realtime/v1/runs?tags=old&offset=-1", { headers: { "x-trigger-electric-version": "1.0.0-beta.1" } });
   assert.equal(poll.status, 503, poll.text);
   const stream = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: { authorization: `Bearer ${keys.dev}` } });
-  await stream.over();
+  await stream.untilEnd();
   assert.equal((await gateway.get(`/api/v3/runs/${waiting}`)).status, 200, "what is in memory");
   assert.equal((await gateway.get("/healthz", { key: null })).status, 200);
 });

@@ -34,13 +34,13 @@ async function stopWorld({ gateway, mirror, postgres }) {
 async function write(t, { gateway }) {
   const writers = new Writers(gateway.url);
   t.after(() => writers.giveUp());
-  await writers.served();
+  await writers.untilServed();
   return writers;
 }
 
 /** The gateway has recovered by itself, and every acknowledged write is there. */
 async function judge({ gateway, mirror, postgres }, writers, { stored = postgres } = {}) {
-  const tookMs = await writers.served(60_000);
+  const tookMs = await writers.untilServed(60_000);
   await writers.stop();
   writers.judge(stored);
   await until(() => mirror.errors.length || [...writers.acknowledged.values()].every((id) => mirror.runs.has(id)), { what: "all runs at the subscriber" });
@@ -124,7 +124,7 @@ test("a write that was sent when the database stops answering is answered, conti
   assertRefused(answer, /it is unknown whether this was done/);
   assert.equal(answer.headers["access-control-allow-origin"], "*", "a browser can read it");
   assertRefused(await send());
-  postgres.goOn();
+  postgres.resume();
   await until(async () => (await gateway.get("/readyz")).status === 200, { what: "ready" });
   const again = await send();
   assert.equal(again.status, 200, again.text);
@@ -144,7 +144,7 @@ test("writes that wait for a write in flight are refused, and are not done after
   for (let i = 0; i < 10; i++) others.push(increment());
   assertRefused(await first, /it is unknown whether this was done/);
   for (const answer of await Promise.all(others)) assertRefused(answer);
-  postgres.goOn();
+  postgres.resume();
   await until(async () => (await gateway.get("/readyz")).status === 200, { what: "ready" });
   assert.equal((await gateway.get(`/api/v3/runs/${id}`)).json.metadata.n, 1);
   judgeUnmoved(world);
@@ -158,7 +158,7 @@ test("a gateway that receives SIGTERM while the database does not answer ends", 
   gateway.child.kill("SIGTERM");
   await until(() => gateway.end, { timeoutMs: 60_000, what: "it ends" });
   assert.deepEqual(gateway.end, { code: 0, signal: null });
-  postgres.goOn();
+  postgres.resume();
 });
 
 test("while the database is read-only nothing is acknowledged, and writes are refused", { timeout: 240_000 }, async (t) => {
@@ -176,7 +176,7 @@ test("while the database is read-only nothing is acknowledged, and writes are re
 
 test("a database that is out of space: writes are refused as such, reads continue, and free space alone ends it", { timeout: 240_000 }, async (t) => {
   if (!mayMount()) return t.diagnostic("no right to mount a small disk here");
-  const postgres = await startPostgres({ t, room: "32m" });
+  const postgres = await startPostgres({ t, diskSize: "32m" });
   const world = await startWorld(postgres), { gateway } = world, writers = await write(t, world);
   const ballast = postgres.onSmallDisk("ballast");
   const { bavail, bsize } = fs.statfsSync?.(postgres.onSmallDisk(".")) ?? { bavail: 16, bsize: 1 << 20 };
@@ -213,7 +213,7 @@ test("a failover to a synchronous standby loses nothing acknowledged, and change
   const world = await startWorld(postgres, { url }), { gateway, mirror, epoch } = world, writers = await write(t, world);
   await postgres.kill();
   standby.promote();
-  await writers.served(60_000);
+  await writers.untilServed(60_000);
   await until(() => mirror.connect().then(() => true, () => false), { what: "the subscriber comes again", everyMs: 200 });
   await judge(world, writers, { stored: standby });
   assert.notEqual(mirror.epoch, epoch, "it is not known whether the standby had everything");
@@ -227,7 +227,7 @@ test("a reading start resumes after a pause, and holds nothing in the database f
   const items = Array(8).fill({ task: "waits", payload: "x".repeat(100_000) });
   for (let i = 0; i < 100; i++) assert.equal((await gateway.post("/api/v1/tasks/batch", { items })).status, 202);
   await gateway.stop();
-  const session = (what) => postgres.ask(`SELECT ${what} FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND state = 'active' AND query LIKE '%COPY (SELECT r.rev%'`);
+  const session = (what) => postgres.query(`SELECT ${what} FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND state = 'active' AND query LIKE '%COPY (SELECT r.rev%'`);
   const standStill = async () => {
     await gateway.start({ ready: false });
     await until(() => session("pid"), { everyMs: 1, what: "it reads" });
@@ -269,11 +269,11 @@ test("a read that waits for a lock is refused in time, and so is one that gets n
   const postgres = await startPostgres({ t }), relay = await PgRelay.start(postgres, t);
   const gateway = await startGateway({ t, ...onDatabase(postgres, "only", { url: relay.url }) });
   const read = () => gateway.get(`/api/v3/runs/run_${"a".repeat(25)}`);
-  const waiting = () => postgres.ask("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
-  const schema = postgres.ask("SELECT schemaname FROM pg_tables WHERE tablename = 'run'");
+  const waiting = () => postgres.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+  const schema = postgres.query("SELECT schemaname FROM pg_tables WHERE tablename = 'run'");
   const locker = spawn("psql", ["-X", "-c", `BEGIN; LOCK TABLE ${schema}.run; SELECT pg_sleep(100)`, postgres.url]);
   t.after(() => locker.kill());
-  await until(() => postgres.ask("SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted AND relation IS NOT NULL"), { what: "the lock" });
+  await until(() => postgres.query("SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted AND relation IS NOT NULL"), { what: "the lock" });
   assertRefused(await read(), /./);
   await until(() => waiting() === "0", { what: "nothing is left that waits" });
   postgres.endBackends({ holding: "pg_sleep" });

@@ -16,7 +16,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 async function write(t, gateway) {
   const writers = new Writers(gateway.url);
   t.after(() => writers.giveUp());
-  await writers.served();
+  await writers.untilServed();
   return writers;
 }
 
@@ -31,10 +31,10 @@ test("through PgBouncer in transaction mode everything works as without it, also
   assert.deepEqual((await gateway.get("/api/v1/runs?filter[tag]=one")).json.data.map((run) => run.id), [id]);
 
   const writers = await write(t, gateway);
-  assert.ok(Number(postgres.ask("SELECT count(*) FROM pg_stat_activity WHERE usename = 'runcast'")) <= 3, "six connections share three");
+  assert.ok(Number(postgres.query("SELECT count(*) FROM pg_stat_activity WHERE usename = 'runcast'")) <= 3, "six connections share three");
   for (const strike of [() => postgres.restart({ downMs: 500 }), () => postgres.endBackends(), () => pooler.restart()]) {
     await strike();
-    await writers.served(60_000);
+    await writers.untilServed(60_000);
   }
   await writers.stop();
   writers.judge(postgres);
@@ -61,17 +61,17 @@ test("TLS works with a server that proves its name, also from within the sandbox
   const gateway = await startGateway({ t, ...onDatabase(secure, "only", { url: address({ ca }), options: ["--sandbox", "auto"] }) });
   assert.match(gateway.stderr, /"the gateway is confined","landlock":"ABI \d/);
   const writers = await write(t, gateway);
-  const encrypted = () => secure.ask("SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'runcast'");
+  const encrypted = () => secure.query("SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'runcast'");
   assert.equal(encrypted(), "t");
   secure.endBackends(); // after this, it connects from within the sandbox
-  await writers.served();
+  await writers.untilServed();
 
   const bundle = [authority, foreign].map(({ certificate }) => fs.readFileSync(certificate)).join("");
   fs.writeFileSync(`${ca}.new`, bundle);
   fs.renameSync(`${ca}.new`, ca);
   secure.useCertificate(foreign.sign("server", "DNS:localhost"));
   secure.endBackends();
-  await writers.served();
+  await writers.untilServed();
   assert.equal(encrypted(), "t");
   secure.useCertificate(authority.sign("server", "DNS:localhost"));
   await writers.stop();

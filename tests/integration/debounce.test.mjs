@@ -99,7 +99,7 @@ describe("a key", () => {
     const text = () => JSON.stringify(stream.events);
     await until(() => text().includes([...seen].at(-1)), { what: "the last push" });
     assert.ok([...seen].filter((at) => text().includes(at)).length >= 2);
-    stream.leaving.abort();
+    stream.controller.abort();
   });
 });
 

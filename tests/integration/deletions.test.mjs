@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { EventStream } from "../support/js/event_stream.mjs";
-import { askStore, isFile, keys, startGateway, until } from "../support/js/gateway.mjs";
+import { queryStore, isSqlite, keys, startGateway, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
@@ -20,15 +20,15 @@ const ref = "proj_zzzzzzzzzzzzzzzzzzzz";
 const tables = ["run", "run_tag", "run_payload", "run_metadata", "run_output", "document", "claim", "task_number"];
 
 /** Rows of the database for each environment: { number: [rows, bytes that count as stored] }. */
-const inStore = ({ data }) => Object.fromEntries(askStore(data, `SELECT env, stored, ${tables.map((table) =>
+const inStore = ({ data }) => Object.fromEntries(queryStore(data, `SELECT env, stored, ${tables.map((table) =>
   `(SELECT count(*) FROM ${table} t WHERE t.env = e.env)`).join(" + ")} AS n FROM environment e WHERE env > 0`).map(({ env, n, stored }) => [env, [n, stored]]));
 
 /** Documents of the installation that contain the text. */
-const documentsWith = ({ data }, text) => askStore(data,
+const documentsWith = ({ data }, text) => queryStore(data,
   `SELECT count(*) AS n FROM document WHERE env = 0 AND ($text(name) LIKE '%${text}%' OR $text(body) LIKE '%${text}%')`)[0].n;
 
 /** Unix ms up to which retention has run in the first environment; 0: it has not. */
-const floorOf = ({ data }) => askStore(data, "SELECT floor FROM environment WHERE env = 1")[0]?.floor ?? 0;
+const floorOf = ({ data }) => queryStore(data, "SELECT floor FROM environment WHERE env = 1")[0]?.floor ?? 0;
 
 async function makeProject(gateway, name = "Theirs") {
   const text = await saying(gateway)("project", "create", name, "--ref", ref);
@@ -149,7 +149,7 @@ test("other environments are not purged more often while a deleted project waits
   await gateway.stop();
 });
 
-if (isFile) test("a deletion without a gateway is completed by the next start, and the first project can be deleted too", async (t) => {
+if (isSqlite) test("a deletion without a gateway is completed by the next start, and the first project can be deleted too", async (t) => {
   const gateway = await startGateway({ t, options: ["--retain", "1h"] });
   const own = await makeProject(gateway);
   const worker = await Worker.register(gateway, { key: keys.dev });

@@ -89,7 +89,7 @@ describe("man pages", () => {
 /** A shell in a terminal whose `runcast` prints its arguments: what was typed, and what Tab made of it. */
 class Typist {
   constructor(t, command, ready) {
-    this.said = "";
+    this.output = "";
     const folder = temporaryFolder();
     fs.mkdirSync(path.join(folder, "alone-folder"));
     fs.writeFileSync(path.join(folder, "alone-file"), "");
@@ -97,7 +97,7 @@ class Typist {
     fs.copyFileSync(made("runcast.bash"), path.join(folder, "completions/runcast")); // as it is installed
     this.child = spawn("script", ["-qfec", command, "/dev/null"], { cwd: folder, env: { PATH: process.env.PATH, HOME: folder, TERM: "dumb", LC_ALL: "C.UTF-8", BASH_COMPLETION_USER_DIR: folder } });
     t.after(() => this.child.kill("SIGKILL"));
-    this.child.stdout.on("data", (bytes) => { this.said += bytes; });
+    this.child.stdout.on("data", (bytes) => { this.output += bytes; });
     this.type(ready);
   }
 
@@ -105,10 +105,10 @@ class Typist {
 
   /** The arguments that runcast got. */
   async complete(typed) {
-    const before = this.said.length;
+    const before = this.output.length;
     this.type(`${typed}\n`);
-    const shown = () => /got((?:<[^>]*>)+)\./.exec(this.said.slice(before));
-    await until(() => shown(), { what: `what ${JSON.stringify(typed)} became` }).catch((error) => assert.fail(`${error.message}: ${this.said.slice(before)}`));
+    const shown = () => /got((?:<[^>]*>)+)\./.exec(this.output.slice(before));
+    await until(() => shown(), { what: `what ${JSON.stringify(typed)} became` }).catch((error) => assert.fail(`${error.message}: ${this.output.slice(before)}`));
     return [...shown()[1].matchAll(/<([^>]*)>/g)].map(([, word]) => word);
   }
 }

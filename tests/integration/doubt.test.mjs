@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
 import { PgRelay } from "../support/js/pg_relay.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
-import { SyncWatch, saysInSync } from "../support/js/sync_watch.mjs";
+import { SyncWatch, isInSync } from "../support/js/sync_watch.mjs";
 import { standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
 import { WebSocket } from "../support/js/websocket.mjs";
 
@@ -26,8 +26,8 @@ test("a leader that is cut off from its database is silent on every transport, a
   await watch.assertRefusing();
   await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
   assert.equal((await trigger(other)).status, 200);
-  watch.ask();
-  assert.equal((await watch.unsaid.closed).code, 4100, "a socket that was not welcomed is refused");
+  watch.sendRequests();
+  assert.equal((await watch.silent.closed).code, 4100, "a socket that was not welcomed is refused");
   for (const { name } of watch.sockets)
     await until(() => [3, 4].every((id) => watch.sinceMark(name).some((one) => one.op === "error" && one.code === "limit" && one.id === id)), { what: `${name}: sub and watch are refused` });
   watch.assertSilent();
@@ -48,7 +48,7 @@ test("a leader that was stopped while another one took over answers nothing when
   leader.child.kill("SIGSTOP");
   await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
   assert.equal((await trigger(other)).status, 200);
-  watch.ask(); // the request waits in the socket
+  watch.sendRequests(); // the request waits in the socket
   const polled = leader.http.request("GET", watch.poll.target, { key: keys.prod }).catch(() => ({ status: 503 }));
   leader.child.kill("SIGCONT");
   await watch.assertMoved();
@@ -83,7 +83,7 @@ test("a doubt that ends without another leader closes nothing, and requests in b
   }
   const { json: { id } } = await until(async () => { const reply = await trigger(gateway); return reply.status === 200 && reply; }, { what: "it serves" });
   for (const { name } of [...watch.sockets, ...watch.streams])
-    await until(() => watch.sinceMark(name).some((one) => saysInSync(one) && JSON.stringify(one).includes(id)), { what: `${name} sees the new run` });
+    await until(() => watch.sinceMark(name).some((one) => isInSync(one) && JSON.stringify(one).includes(id)), { what: `${name} sees the new run` });
   watch.assertOpen();
   await gateway.stop();
 });
@@ -95,7 +95,7 @@ test("a leader that receives SIGTERM hands over the lead before its sockets leav
   leader.child.kill("SIGTERM");
   await until(() => leader.stderr.includes("lead handed over"), { what: "the lead is handed over" });
   watch.mark();
-  watch.ask();
+  watch.sendRequests();
   await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
   assert.equal((await trigger(other)).status, 200);
   const [, time] = leader.stderr.match(/"time":"([^"]+)"[^\n]*"event":"lead handed over"/), handedOver = Date.parse(time);

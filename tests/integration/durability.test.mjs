@@ -33,7 +33,7 @@ describe("kill -9 under load", () => {
         const writing = load.run();
         await sleep(20 + random.below(200)); // any moment
         await gateway.kill();
-        load.over = true;
+        load.stopped = true;
         await writing;
         const began = Date.now();
         await gateway.restart();
@@ -267,26 +267,26 @@ test(`${powers} times the power is lost under load: what was acknowledged is the
   const load = new Load(gateway, random);
 
   async function losePower() {
-    load.disk = "going";
+    load.disk = "failing";
     await run("python3", "-c", `import fcntl, os, struct
 fcntl.ioctl(os.open("/proc/${gateway.pid}/root${folder}", os.O_RDONLY), 0x8004587d, struct.pack("I", 2))`);
-    load.disk = "gone";
+    load.disk = "failed";
     await sleep(random.below(50)); // without a disk for that long
     await gateway.kill();
     await unmounted();
   }
   await losePower(); // directly after the first start: keys, accounts and the database are there
   await gateway.restart();
-  load.disk = "sound";
+  load.disk = "working";
   await load.begin();
   for (let i = 0; i < powers; i++) {
     const writing = load.run();
     await sleep(20 + random.below(200)); // any moment
     await losePower();
-    load.over = true;
+    load.stopped = true;
     await writing;
     await gateway.restart();
-    load.disk = "sound";
+    load.disk = "working";
     await load.judge();
   }
   t.diagnostic(`${load.acknowledged.size} acknowledged runs of ${load.sent.size} calls`);

@@ -99,12 +99,12 @@ describe("a stream", () => {
     const pad = "x".repeat(60_000); // one frame each
     let seq;
     for (const id of ids) seq = await putMetadata(id, { pad });
-    const cutInTheMiddle = () => { if (!sub.live && sub.caught.size > 2) reader.cut(); };
+    const cutInTheMiddle = () => { if (!sub.live && sub.caughtUp.size > 2) reader.cut(); };
     reader.watchers.add(cutInTheMiddle);
     await reader.connect();
     await reader.wait(() => !reader.socket, "the middle");
     reader.watchers.delete(cutInTheMiddle);
-    const half = sub.caught.size;
+    const half = sub.caughtUp.size;
     assert.ok(half < ids.length, "cut in the middle");
 
     await reader.connect();
@@ -183,7 +183,7 @@ describe("a stream", () => {
     const stream = await open(t, { run: id });
     const first = (await stream.next("rows")).id;
     const { seq } = await trigger();
-    await until(() => stream.bare > 0, { timeoutMs: 20_000, what: "a bare id" });
+    await until(() => stream.blocksWithoutData > 0, { timeoutMs: 20_000, what: "a bare id" });
     assert.ok(Number(stream.id.split(".")[1]) >= seq);
     assert.equal(stream.id.split(".")[0], first.split(".")[0]);
     assert.equal(stream.events.length, 2);
@@ -198,7 +198,7 @@ describe("a stream", () => {
     const { data } = await stream.next("drain");
     assert.deepEqual([data.op, stream.retry], ["drain", `${data.in}`]);
     assert.ok(data.in >= 0 && data.in < 4000, "each at a moment of its own");
-    await stream.over();
+    await stream.untilEnd();
     assert.ok(stream.clean);
     await stopped;
   });
@@ -214,7 +214,7 @@ describe("a stream", () => {
     const source = await open(t, { all: "1" }, { to: own, headers: { accept: "text/event-stream" } });
     assert.equal(source.status, 200);
     assert.equal((await source.next("drain")).data.op, "drain");
-    await source.over();
+    await source.untilEnd();
     assert.equal((await open(t, { all: "1" }, { to: own })).status, 503);
     await slow.send("{}");
     assert.equal((await own.ended()).code, 0);
@@ -261,7 +261,7 @@ describe("a token", () => {
     const stream = await open(t, { all: "1", token: key }, { key: null });
     await stream.next("rows");
     assert.equal((await stream.next("error")).data.code, "token_expired");
-    await stream.over();
+    await stream.untilEnd();
   });
 
   test("decides what can be watched", async (t) => {

@@ -110,9 +110,9 @@ test("each alert queries metrics that a gateway exports, and has a severity, an 
 
 test("Prometheus accepts the alerts, and they fire in their cases and no others", () => {
   const checked = promtool(["check", "rules", file("alerts.yaml")]);
-  assert.deepEqual([checked.status, /SUCCESS: (\d+) rules/.exec(checked.said)?.[1]], [0, `${alerts.length}`], checked.said);
+  assert.deepEqual([checked.status, /SUCCESS: (\d+) rules/.exec(checked.output)?.[1]], [0, `${alerts.length}`], checked.output);
   const tested = promtool(["test", "rules", file("alerts.test.yaml")]);
-  assert.equal(tested.status, 0, tested.said);
+  assert.equal(tested.status, 0, tested.output);
   const cases = fs.readFileSync(file("alerts.test.yaml"), "utf8");
   for (const { name } of alerts) assert.match(cases, new RegExp(`alertname[=:] ?"?${name}\\b`), `a case where ${name} fires`);
 });

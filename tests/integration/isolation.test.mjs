@@ -89,7 +89,7 @@ class Actor {
 
   async trigger() {
     const { side, random } = this;
-    const task = random.chance(0.95) ? random.pick(tasks) : `kanari-${side.letter}-task`;
+    const task = random.chance(0.95) ? random.pick(tasks) : `canary-${side.letter}-task`;
     const request = { method: "POST", path: `/api/v1/tasks/${task}/trigger`, key: this.pick([side.key, side.admin]), body: { payload: { secret: side.canary("payload") }, options: this.options() },
       headers: random.chance(0.3) ? { "x-trigger-request-idempotency-key": `request-${random.below(400)}` } : {} };
     const { status, body } = await this.ask("trigger", request);
@@ -252,7 +252,7 @@ class Actor {
     } else if (what === "queues") {
       const { body } = await call("GET", `/api/v1/queues?perPage=100&page=${1 + random.below(3)}`);
       for (const { id, name } of JSON.parse(body).data) // an id is derived from the name, so equal names have equal ids
-        if (name.startsWith("kanari") && side.queues.length < 200 && !side.queues.includes(id)) side.queues.push(id);
+        if (name.startsWith("canary") && side.queues.length < 200 && !side.queues.includes(id)) side.queues.push(id);
     } else if (what === "limit" && side.queues.length) await call("POST", `/api/v1/queues/${random.pick(side.queues)}/concurrency/override`, { type: "id", concurrencyLimit: 1 + random.below(9) });
     else await call("GET", "/api/v1/schedules?perPage=100");
   }
@@ -390,7 +390,7 @@ class Actor {
     if (path === "token") return await this.askBoth("a token", stranger.patId, (one) => ({ method: "DELETE", path: `/api/v1/tokens/${one}`, key: side.pat, sees }));
     if (path === "+dev/keys") return await this.askBoth("a project", stranger.ref, (one) => ({ method: "POST", path: `/api/v1/projects/${one}/dev/keys`, key: side.pat, sees, body: { name: "trespass" } }));
     if (path.startsWith("+")) {
-      const body = { branch: `kanari-${side.letter}-trespass`, env: "preview" };
+      const body = { branch: `canary-${side.letter}-trespass`, env: "preview" };
       await this.askBoth("a project", stranger.ref, (one) => ({ method: "POST", path: `/api/v1/projects/${one}/${path.slice(1)}`, key: side.pat, sees, body }));
       return;
     }
@@ -407,7 +407,7 @@ function tokenFor(side, id) {
 // ---- workers ----
 
 async function work(side, pipe, over) {
-  const metadata = { packageVersion: "4.8.3", contentHash: "equal", queues: [], tasks: [...tasks, `kanari-${side.letter}-task`, "nightly"].map((id) => ({ id, filePath: "src/tasks.ts", ...(id === "nightly" && { triggerSource: "schedule" }) })) };
+  const metadata = { packageVersion: "4.8.3", contentHash: "equal", queues: [], tasks: [...tasks, `canary-${side.letter}-task`, "nightly"].map((id) => ({ id, filePath: "src/tasks.ts", ...(id === "nightly" && { triggerSource: "schedule" }) })) };
   const call = async (path, body) => {
     const request = { method: "POST", path, key: side.key, body };
     const answer = await pipe.send(request);
@@ -549,14 +549,14 @@ describe("the oracles", () => {
   test("find a word, an id, a key or a token of another side", () => {
     const [a, b] = sides;
     const token = signJwt(b.key, { scopes: [`read:runs:${b.runs[0]}`] });
-    assert.deepEqual(leaks(a, "", "x kanari-A-tag1 y"), []);
-    assert.deepEqual(leaks(a, "", "x kanari-B-tag1 y"), ["kanari-B-tag1"]);
-    assert.deepEqual(leaks(a, "for kanari-B-tag1", "x kanari-B-tag1 y"), []);
+    assert.deepEqual(leaks(a, "", "x canary-A-tag1 y"), []);
+    assert.deepEqual(leaks(a, "", "x canary-B-tag1 y"), ["canary-B-tag1"]);
+    assert.deepEqual(leaks(a, "for canary-B-tag1", "x canary-B-tag1 y"), []);
     assert.deepEqual(leaks(a, "", `{"id":"${b.runs[0]}"}`), [b.runs[0]]);
     assert.deepEqual(leaks(a, "", `{"id":"${a.runs[0]}"}`), []);
     assert.deepEqual(leaks(a, "", `"${b.key}"`), ["the key of B"]);
     assert.deepEqual(leaks(a, "", token), [b.runs[0]]);
-    assert.deepEqual(leaks(a, "", "kanari-B-tag1", "AB"), []);
+    assert.deepEqual(leaks(a, "", "canary-B-tag1", "AB"), []);
   });
 
   test("detect differences between two responses, except for the id that was requested and the time", () => {
@@ -605,7 +605,7 @@ test("no environment has changed anything of another", async () => {
         seen++;
         assert.ok((owners.get(run.id) ?? side.letter).includes(side.letter), run.id);
         if (run.status === "CANCELED") assert.ok(side.canceled.has(run.id), `${run.id} of ${side.letter} was canceled by somebody else`);
-        assert.deepEqual(run.tags.filter((tag) => tag.startsWith("kanari") && !tag.startsWith(`kanari-${side.letter}-`)), []);
+        assert.deepEqual(run.tags.filter((tag) => tag.startsWith("canary") && !tag.startsWith(`canary-${side.letter}-`)), []);
       }
       after = json.pagination.next;
     } while (after);

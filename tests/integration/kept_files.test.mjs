@@ -69,7 +69,7 @@ test("a builder that repeats a call while its result is being stored does not di
     return /already being stored/.test(again.text);
   }, { what: "the second one must retry" });
   assert.equal((await first).status, 503, "nobody knows yet");
-  postgres.goOn();
+  postgres.resume();
   await until(async () => (await builder.complete(build, { index })).status === 200, { timeoutMs: 60_000, what: "it is deployed" });
   assert.equal((await bytesOf(gateway, builder, build.deployment.id, "index")).toString(), index);
   const { status } = await answer; // 503 if the gateway was in doubt for longer than the call is held
@@ -111,7 +111,7 @@ test("a dump by pg_dump contains the files, and they work where it is restored",
   await gateway.stop();
   const back = postgres.url.replace(/\/runcast$/, "/back");
   execFileSync("pg_dump", ["-Fc", "-f", file, "-d", postgres.url]);
-  postgres.ask("CREATE DATABASE back OWNER runcast");
+  postgres.query("CREATE DATABASE back OWNER runcast");
   execFileSync("pg_restore", ["-d", back, file]);
   const again = await startGateway({ t, ...onDatabase(postgres, "a", { url: back, options }) });
   assert.ok((await bytesOf(again, builder, id, "archive")).equals(bytes));
@@ -127,7 +127,7 @@ test("an archive that a killed gateway was writing is not visible, and nothing o
   cli.deploy({}, { bytes: bundleOf(20 * PIECE) }).catch(() => {});
   await rule.struck;
   await until(() => kept.archives().length === 1, { what: "some pieces are there" });
-  assert.equal(kept.ask("SELECT count(*) FROM deployed_file WHERE piece = 0"), "0");
+  assert.equal(kept.query("SELECT count(*) FROM deployed_file WHERE piece = 0"), "0");
   await gateway.kill();
   await leads(other);
   await until(() => kept.names().length === 0, { what: "they are removed", timeoutMs: 30_000 });
@@ -158,12 +158,12 @@ test("a download whose database becomes unreachable ends incomplete, and one tha
 test("a bundle that the database does not accept now is accepted by the next try", { timeout: 240_000 }, async (t) => {
   const { postgres, cli, builder, kept, gateway } = await start(t);
   const bytes = bundleOf(3 * PIECE), body = cli.body(await cli.artifact(bytes));
-  postgres.ask("ALTER TABLE runcast.deployed_file ADD CONSTRAINT no CHECK (piece <> 2)");
+  postgres.query("ALTER TABLE runcast.deployed_file ADD CONSTRAINT no CHECK (piece <> 2)");
   const refused = await cli.initialize(body, { id: randomUUID() });
   assert.deepEqual([refused.status, /Cannot store the bundle/.test(refused.text)], [503, true], refused.text);
   assert.deepEqual((await cli.get("/api/v1/deployments")).json.data, []);
   await until(() => kept.names().length === 0, { what: "what it has taken of it is removed" });
-  postgres.ask("ALTER TABLE runcast.deployed_file DROP CONSTRAINT no");
+  postgres.query("ALTER TABLE runcast.deployed_file DROP CONSTRAINT no");
   const answer = cli.initialize(body), { deployment: { id } } = await builder.build();
   assert.equal((await answer).status, 200);
   assert.ok((await bytesOf(gateway, builder, id, "archive")).equals(bytes));

@@ -72,8 +72,8 @@ test("a run is executed: its trace is stored, and it continues after several wai
   await expect(200, worker.post(`/engine/v1/runs/${attempt.id}/waitpoints/tokens/${token}/wait`, {}));
   for (const wait of [50, 60, 70]) await expect(200, attempt.waitReply(new Date(Date.now() + wait).toISOString()));
   await expect(200, gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, {}));
-  for (let latest; latest?.snapshot.executionStatus !== "EXECUTING";) latest = await attempt.look();
-  assert.equal((await attempt.look()).completedWaitpoints.length, 4);
+  for (let latest; latest?.snapshot.executionStatus !== "EXECUTING";) latest = await attempt.refresh();
+  assert.equal((await attempt.refresh()).completedWaitpoints.length, 4);
   await attempt.succeed("done");
   assert.equal(await worker.status(attempt.id), "COMPLETED");
 });

@@ -38,8 +38,8 @@ class World {
   addEvents(name, filter, { hello, ...traits } = {}) {
     this.#addFixed(new EventSubscriber(name, { port: this.gateway.port, token: keys.dev, hello }), filter, traits);
   }
-  addPolls(name, filter, { api, losing, gzip, ...traits } = {}) {
-    this.#addFixed(new PollSubscriber(name, { port: this.gateway.port, token: keys.dev, random: this.random, api, losing, gzip }), filter, traits);
+  addPolls(name, filter, { api, lossRate, gzip, ...traits } = {}) {
+    this.#addFixed(new PollSubscriber(name, { port: this.gateway.port, token: keys.dev, random: this.random, api, lossRate, gzip }), filter, traits);
   }
   #addFixed(subscriber, filter, traits) {
     subscriber.subscribe(filter);
@@ -185,7 +185,7 @@ function followNames(world) {
   world.addPolls("polls of another run, restless", { run: generator.ids[1] }, { restless: true, api: words });
   if (!generator.batches.length) return;
   world.addEvents("events of a batch, restless", { batch: generator.batches[0] }, { restless: true });
-  world.addPolls("polls of a batch", { batch: generator.batches[0] }, { losing: 0.3 });
+  world.addPolls("polls of a batch", { batch: generator.batches[0] }, { lossRate: 0.3 });
 }
 
 test("every guarantee of runs.v1 holds for every kind of subscriber", { timeout: 120_000 + operations * 20 }, async (t) => {
@@ -215,9 +215,9 @@ test("every guarantee of runs.v1 holds for every kind of subscriber", { timeout:
   world.addPolls("polls", {}, { gzip: true });
   world.addPolls("polls of a tag, new words", { tags: ["t0"] }, { api: words });
   world.addPolls("polls of tags, slow", { tags: ["t1", "t2"] }, { slow: true, api: words });
-  world.addPolls("polls of all, slow, losing answers", {}, { slow: true, losing: 0.2 });
+  world.addPolls("polls of all, slow, losing answers", {}, { slow: true, lossRate: 0.2 });
   world.addEvents("restless events", { tags: ["t2"] }, { restless: true });
-  world.addPolls("restless polls", { tags: ["t3"] }, { restless: true, losing: 0.1 });
+  world.addPolls("restless polls", { tags: ["t3"] }, { restless: true, lossRate: 0.1 });
   world.addPolls("restless polls of all", {}, { restless: true, gzip: true, api: words });
   world.add("asleep", [{ all: true }]);
   world.addEvents("events asleep", { tags: ["t0"] });

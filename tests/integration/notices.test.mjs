@@ -23,7 +23,7 @@ before(async () => {
 after(() => gateway.stop());
 
 const executing = async (options) => worker.take(await worker.trigger("parent", options));
-const status = async (attempt) => (await attempt.look()).snapshot.executionStatus;
+const status = async (attempt) => (await attempt.refresh()).snapshot.executionStatus;
 
 test("dequeues, notice sockets and presence count against --realtime-connections, for keys and for worker tokens", async (t) => {
   const own = await startGateway({ t, options: ["--realtime-connections", "2", "--dequeue-wait", "1m"] });
@@ -34,7 +34,7 @@ test("dequeues, notice sockets and presence count against --realtime-connections
     const sockets = [];
     for (let i = 0; i < 2; i++) sockets.push(await NoticeSocket.connect(own, { t, key, space }));
     const third = await NoticeSocket.open(own, { t, key });
-    third.say(`40${space},`);
+    third.send(`40${space},`);
     assert.equal(await third.next(), `44${space},{"message":"Too many concurrent requests"}`);
     const late = await own.post(dequeue, {}, { key });
     assert.deepEqual([late.status, late.json], [429, tooMany]);
@@ -100,7 +100,7 @@ describe("a subscribed worker is notified", () => {
     assert.equal(await status(attempt), "EXECUTING_WITH_WAITPOINTS");
     await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, { data: 7 });
     await socket.notice(attempt.id);
-    const { snapshot, completedWaitpoints } = await attempt.look();
+    const { snapshot, completedWaitpoints } = await attempt.refresh();
     assert.deepEqual([snapshot.executionStatus, completedWaitpoints[0].output], ["EXECUTING", "7"]);
     await attempt.succeed(1);
   });
@@ -189,7 +189,7 @@ describe("a worker is not notified", () => {
     const socket = await NoticeSocket.open(gateway, { t });
     socket.space = "/dev-worker";
     socket.subscribe(attempt.id);
-    socket.say("40/dev-worker,");
+    socket.send("40/dev-worker,");
     await socket.next((packet) => packet.startsWith("40/dev-worker,"));
     socket.space = "/worker";
     socket.subscribe(attempt.id);
@@ -227,7 +227,7 @@ describe("the socket", () => {
       [keys.pat, "/dev-worker", /API key/], [keys.dev, "/other", /^Invalid namespace$/], [keys.preview, "/worker", /x-trigger-branch/],
     ]) {
       const socket = await NoticeSocket.open(gateway, { t, key });
-      socket.say(`40${space},`);
+      socket.send(`40${space},`);
       const packet = await socket.next();
       assert.ok(packet.startsWith(`44${space},{`), packet);
       assert.match(JSON.parse(packet.slice(packet.indexOf(",") + 1)).message, text);
@@ -246,7 +246,7 @@ describe("the socket", () => {
   test("is closed after an invalid packet, a message that is too long, and at the client's request", async (t) => {
     for (const [text, code] of [["x", 4000], ["42/dev-worker,[", 4000], ["451-[1]", 4000], [`42${"[".repeat(300)}`, 4000], ["1", 1000], ["41/dev-worker,", 1000], [`2${"x".repeat(70_000)}`, 1009]]) {
       const socket = await NoticeSocket.connect(gateway, { t });
-      socket.say(text);
+      socket.send(text);
       assert.equal((await socket.ws.closed).code, code, text.slice(0, 20));
     }
   });
@@ -282,7 +282,7 @@ describe("the socket", () => {
     };
     do { // until the kernel takes no more
       const before = await gateway.metric("runcast_bytes_sent_total");
-      socket.say(pong.replace("3", "2"));
+      socket.send(pong.replace("3", "2"));
       await until(async () => (await gateway.metric("runcast_bytes_sent_total")) >= before + pong.length);
     } while (await news());
     for (let i = 0; i < 3; i++) assert.equal(await news(), 0);
@@ -297,7 +297,7 @@ describe("the socket", () => {
     const socket = await NoticeSocket.connect(gateway, { t });
     const open = await gateway.metric("runcast_notice_sockets");
     socket.ws.pause();
-    for (let i = 0; i < 190; i++) socket.say(`2${"x".repeat(60_000)}`); // their answers fill the socket
+    for (let i = 0; i < 190; i++) socket.send(`2${"x".repeat(60_000)}`); // their answers fill the socket
     await until(async () => (await gateway.metric("runcast_notice_sockets")) < open, { what: "the socket is closed" });
   });
 
@@ -333,7 +333,7 @@ describe("the socket", () => {
     for (let i = 1; i <= 3; i++) {
       await pass(25_100);
       assert.equal(pings(), i);
-      if (i < 3) socket.say("3");
+      if (i < 3) socket.send("3");
     }
     await pass(45_000); // the time that the test itself takes counts too
     await jump(20_000);

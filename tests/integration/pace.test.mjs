@@ -47,7 +47,7 @@ test("a waiting run lets others execute, and continues when it has a slot again"
 
   for (const [ended, resumed] of [[more[0], first], [more[1], second]]) {
     await ended.succeed(1);
-    await until(async () => (await resumed.look()).snapshot.executionStatus === "EXECUTING");
+    await until(async () => (await resumed.refresh()).snapshot.executionStatus === "EXECUTING");
     assert.equal(await worker.dequeue(), undefined, "a run that continues goes before one that has not started");
   }
   assert.deepEqual(await states(gateway), [1, 2, 0]);
@@ -70,7 +70,7 @@ test("a parent's slots in its queue and of its key are free for the children tha
   }
   assert.deepEqual(await states(gateway), [0, 1, depth - 1]);
   for (const attempt of attempts.reverse()) {
-    await until(async () => (await attempt.look()).snapshot.executionStatus === "EXECUTING");
+    await until(async () => (await attempt.refresh()).snapshot.executionStatus === "EXECUTING");
     await attempt.succeed(1);
   }
   for (const id of stack) assert.equal(await worker.status(id), "COMPLETED");
@@ -100,7 +100,7 @@ test("however many parents wait, a worker that counts them as the CLI does reach
   await until(async () => {
     await take();
     for (const attempt of held)
-      if ((await attempt.look()).snapshot.executionStatus === "EXECUTING") {
+      if ((await attempt.refresh()).snapshot.executionStatus === "EXECUTING") {
         await attempt.succeed(1);
         held.delete(attempt);
       }

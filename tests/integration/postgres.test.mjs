@@ -67,8 +67,8 @@ test("commits find runs and documents by their keys, in a database that has no s
   const worker = await Worker.register(gateway, { tasks: ["hello"] });
   /** The plans of commits since the last call: how each table was searched. */
   const searches = () => {
-    const plans = server.said.split("LOG:").filter((plan) => plan.includes("PL/pgSQL function commit_v100"));
-    server.said = "";
+    const plans = server.output.split("LOG:").filter((plan) => plan.includes("PL/pgSQL function commit_v100"));
+    server.output = "";
     const found = plans.flatMap((plan) => [...plan.matchAll(/(Seq|Index|Index Only|Bitmap Heap) Scan(?: using (\w+))? on (run|document|task_number|claim) /g)]);
     return new Set(found.map(([, kind, index, table]) => `${table}: ${index ?? kind}`));
   };
@@ -87,10 +87,10 @@ test("commits find runs and documents by their keys, in a database that has no s
       assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/envvars/dev`, { name: `NAME_${count}_${i}`, value: `${i}` })).status, 200);
     }
   };
-  server.said = "";
+  server.output = "";
   await work(12);
   judge("without statistics");
-  server.ask("ANALYZE");
+  server.query("ANALYZE");
   await work(30);
   judge("with statistics of few runs");
   await gateway.stop();
@@ -104,7 +104,7 @@ test("a page deep in a tag reads only its own runs, in a database that has no st
   const { runs } = (await gateway.post("/api/v1/tasks/batch", { items })).json;
   const ids = runs.map(({ id }) => id).sort().reverse();
   const read = async (size, query = "") => {
-    server.said = "";
+    server.output = "";
     const page = await gateway.get(`/api/v1/runs?filter[tag]=one&filter[createdAt][from]=1&page[size]=${size}${query}`);
     assert.equal(page.status, 200, page.text);
     return page.json;
@@ -113,7 +113,7 @@ test("a page deep in a tag reads only its own runs, in a database that has no st
   for (let i = 0; i < 3; i++) at = `&page[after]=${(await read(100, at)).pagination.next}`;
   for (const [query, expected] of [["", ids.slice(0, 10)], [at, ids.slice(300, 310)]]) {
     assert.deepEqual((await read(10, query)).data.map(({ id }) => id), expected);
-    const plan = await until(() => server.said.split("LOG:").find((text) => text.includes("WITH page AS") && text.includes("loops=")), { what: "the plan" });
+    const plan = await until(() => server.output.split("LOG:").find((text) => text.includes("WITH page AS") && text.includes("loops=")), { what: "the plan" });
     const looked = [...plan.matchAll(/ on run(?:_tag)? \w+ .*actual rows=(\d+) loops=(\d+)/g)].map(([, rows, loops]) => rows * loops);
     assert.ok(looked.length >= 2 && Math.max(...looked) <= 130, `${looked} rows were looked at for ${query || "the first page"}`);
   }
@@ -122,7 +122,7 @@ test("a page deep in a tag reads only its own runs, in a database that has no st
 
 test("a restored dump begins another epoch, a restart does not", async (t) => {
   const server = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(server, "dumped") });
-  const epoch = () => server.ask("SELECT value FROM runcast.meta WHERE name = 'epoch'");
+  const epoch = () => server.query("SELECT value FROM runcast.meta WHERE name = 'epoch'");
   const before = epoch();
   await gateway.stop();
   await gateway.restart();
@@ -131,7 +131,7 @@ test("a restored dump begins another epoch, a restart does not", async (t) => {
   await gateway.stop();
   const file = path.join(temporaryFolder(), "dump");
   execFileSync("pg_dump", ["-Fc", "-f", file, "-d", server.url]);
-  server.ask("DROP SCHEMA runcast CASCADE");
+  server.query("DROP SCHEMA runcast CASCADE");
   execFileSync("pg_restore", ["-d", server.url, file]);
   assert.equal(epoch(), before, "the dump has it");
   await gateway.restart();
@@ -154,7 +154,7 @@ test("a gateway with a different encryption key than the leader's neither stands
 
 test("an existing schema needs no right to create one", async (t) => {
   const server = await startPostgres({ t });
-  server.ask("CREATE ROLE guest LOGIN; CREATE SCHEMA theirs AUTHORIZATION guest; REVOKE CREATE ON DATABASE runcast FROM PUBLIC");
+  server.query("CREATE ROLE guest LOGIN; CREATE SCHEMA theirs AUTHORIZATION guest; REVOKE CREATE ON DATABASE runcast FROM PUBLIC");
   const gateway = await startGateway({ t, ...onDatabase(server, "guest", { url: server.url.replace("runcast@", "guest@"), options: ["--database-schema", "theirs"] }) });
   await gateway.stop();
 });

@@ -22,7 +22,7 @@ const hex = (digit) => digit.repeat(64);
 /** All bytes that a gateway left: its files and its output. */
 function everyByte(gateway) {
   const files = fs.readdirSync(gateway.data).map((name) => path.join(gateway.data, name));
-  const contents = files.filter((file) => fs.statSync(file).isFile()).map((file) => fs.readFileSync(file, "latin1"));
+  const contents = files.filter((file) => fs.statSync(file).isSqlite()).map((file) => fs.readFileSync(file, "latin1"));
   return [...contents, gateway.stdout, gateway.stderr].join("\n");
 }
 

@@ -46,7 +46,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       gateway = await startGateway({ port, options: ["--public-url", `https://127.0.0.1:${front}`, "--trusted-proxies", "127.0.0.1"] });
       proxy = await startProxy(kind, { port: front, gateway: port });
       http = new HttpClient(proxy.plainUrl, keys.dev);
-      await until(async () => (await http.request("GET", "/readyz").catch(() => ({}))).status === 200, { what: `${kind} to be ready\n${proxy.said}` });
+      await until(async () => (await http.request("GET", "/readyz").catch(() => ({}))).status === 200, { what: `${kind} to be ready\n${proxy.output}` });
       worker = await Worker.register({ post: (target, body, more) => http.request("POST", target, { body, ...more }) });
     });
     after(async () => {
@@ -106,7 +106,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       const id = await trigger();
       await until(() => stream.events.some(({ data }) => data.rows?.[0][0] === id) && heard.includes(id), { what: "the change" });
       assert.ok(!stream.ended);
-      stream.leaving.abort();
+      stream.controller.abort();
       await until(async () => (await gateway.metric("runcast_stream_connections")) <= 1, { what: "the end at the gateway" });
     });
 

@@ -146,26 +146,26 @@ test("a clone is installed, built and started as README.md says", () => {
 test("trigger, retrieve, watch for a minute and cancel by hand, as src/api/realtime/README.md says", async (t) => {
   const gateway = await startGateway({ t }), realtime = chapter("src/api/realtime/README.md");
   const first = shell(gateway, `${block("Trigger a run with a tag", realtime)}\necho; echo "id=$id"`);
-  assert.equal(await first.ended, 0, first.said.err);
-  const id = first.said.out.match(/^id=(run_\w+)$/m)[1];
-  const run = JSON.parse(first.said.out.split("\n").find((line) => line.startsWith("{")));
+  assert.equal(await first.ended, 0, first.output.err);
+  const id = first.output.out.match(/^id=(run_\w+)$/m)[1];
+  const run = JSON.parse(first.output.out.split("\n").find((line) => line.startsWith("{")));
   assert.deepEqual([run.id, run.payload, run.tags], [id, { name: "Ada" }, ["demo"]]);
 
   const [command, typed] = block("Subscribe to the tag", realtime).split("\n");
   const watching = shell(gateway, `exec ${command.replace("ws://127.0.0.1:3030", gateway.url.replace("http", "ws"))}`);
   t.after(() => watching.child.kill());
-  await until(() => watching.said.out.includes("Connected"));
+  await until(() => watching.output.out.includes("Connected"));
   watching.child.stdin.write(`${typed.replace("> ", "")}\n`);
-  await until(() => watching.said.out.includes('"rows"') && watching.said.out.includes(id));
+  await until(() => watching.output.out.includes('"rows"') && watching.output.out.includes(id));
 
   const opened = Date.now();
   await until(() => Date.now() - opened > 60_000, { timeoutMs: 70_000 });
   assert.equal(watching.child.exitCode, null, "still connected after a minute");
 
   const cancel = shell(gateway, `id=${id}\n${block("Cancel the run in the first", realtime)}`);
-  assert.equal(await cancel.ended, 0, cancel.said.err);
-  assert.deepEqual(JSON.parse(cancel.said.out), { id });
-  await until(() => /"patch".*CANCELED/.test(watching.said.out));
+  assert.equal(await cancel.ended, 0, cancel.output.err);
+  assert.deepEqual(JSON.parse(cancel.output.out), { id });
+  await until(() => /"patch".*CANCELED/.test(watching.output.out));
   watching.child.kill();
   await watching.ended;
   await gateway.stop();
@@ -183,26 +183,26 @@ test("the Python example follows a tag across a kill of the gateway, and ends wh
   };
   const trigger = async () => (await gateway.post("/api/v1/tasks/hello/trigger", { options: { tags: ["demo"] } })).json.id;
   const first = await trigger(), following = follow("");
-  const says = (text) => until(() => following.said.out.includes(text), { what: text }).catch((error) => { throw new Error(`${error.message}; ${following.said.err}`); });
+  const says = (text) => until(() => following.output.out.includes(text), { what: text }).catch((error) => { throw new Error(`${error.message}; ${following.output.err}`); });
   await says(`${first} QUEUED`);
   await gateway.kill();
   await gateway.restart();
   await gateway.post(`/api/v2/runs/${first}/cancel`, {});
   await says(`${first} CANCELED`);
   await says(`${await trigger()} QUEUED`);
-  assert.equal(following.said.out.split(`${first} `).length, 3, "each state arrived once");
+  assert.equal(following.output.out.split(`${first} `).length, 3, "each state arrived once");
   following.child.kill();
   const refused = follow("TRIGGER_SECRET_KEY=tr_dev_nonsense");
   assert.notEqual(await refused.ended, 0);
-  assert.match(refused.said.err, /4001/);
+  assert.match(refused.output.err, /4001/);
   await gateway.stop();
 });
 
 test("an environment variable is set as src/api/envvars/README.md says", async (t) => {
   const gateway = await startGateway({ t });
   const set = shell(gateway, block("# Environment variables", chapter("src/api/envvars/README.md")));
-  assert.equal(await set.ended, 0, set.said.err);
-  assert.deepEqual(JSON.parse(set.said.out), { success: true });
+  assert.equal(await set.ended, 0, set.output.err);
+  assert.deepEqual(JSON.parse(set.output.out), { success: true });
   const got = await gateway.get(`/api/v1/projects/${keys.ref}/envvars/prod/DATABASE_URL`, { key: keys.pat });
   assert.equal(got.json.value, "postgres://…");
   await gateway.stop();

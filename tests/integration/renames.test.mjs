@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { isFile, keys, startGateway } from "../support/js/gateway.mjs";
+import { isSqlite, keys, startGateway } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 
 const asked = (gateway) => async (...words) => runProgram([...words, "--data", gateway.data]);
@@ -35,7 +35,7 @@ test("a new name is shown everywhere, and everything else stays, with and withou
       await gateway.restart();
     } else {
       await gateway.stop();
-      if (isFile) await said("user", "rename", email, "--name", "Ada 2"); // no gateway runs
+      if (isSqlite) await said("user", "rename", email, "--name", "Ada 2"); // no gateway runs
       await gateway.restart();
     }
     await check();

@@ -183,7 +183,7 @@ test("clients that connect, send requests or subscribe while the old process dra
   open.take();
   const first = await RunsSocket.open({ port, token: keys.prod, hello: {} });
   await first.next("welcome");
-  service.say("stop");
+  service.send("stop");
   await first.next("drain");
   await open.send(request("/api/v1/runs"));
   const kept = await open.readToEnd();

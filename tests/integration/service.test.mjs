@@ -74,8 +74,8 @@ test("SIGHUP rereads the settings file: limits and origins apply at once, and se
     const before = [service.count("RELOADING=1"), service.count("READY=1")];
     process.kill(pid, "SIGHUP");
     await until(() => service.count("RELOADING=1") > before[0] && service.count("READY=1") > before[1], { what: "it has been reloaded" });
-    await until(() => service.events.filter(({ told }) => told?.startsWith("STATUS=")).length >= service.count("READY=1"), { what: "its state" });
-    return service.events.filter(({ told }) => told?.startsWith("STATUS=")).at(-1).told;
+    await until(() => service.events.filter(({ notified }) => notified?.startsWith("STATUS=")).length >= service.count("READY=1"), { what: "its state" });
+    return service.events.filter(({ notified }) => notified?.startsWith("STATUS=")).at(-1).notified;
   };
   const pat = (await runProgram(["token", "create", "--user", "admin@example.com", "--data", `${folder}/data`])).stdout.trim();
   const branch = async (name) => (await fetch(`http://127.0.0.1:${port}/api/v1/projects/${keys.ref}/branches`, { method: "POST", headers: { authorization: `Bearer ${pat}`, "content-type": "application/json" }, body: JSON.stringify({ env: "preview", branch: name }) })).status;
@@ -196,7 +196,7 @@ test("a handed-over socket that no setting names is logged, and a name that two 
   await until(() => /no setting uses a socket/.test(service.stderr), { what: "a warning" });
   assert.equal(await service.stop(), 0);
   const twice = new Service(t, [["http", await freePort()], ["http", await freePort()]], words);
-  twice.say("start");
+  twice.send("start");
   await until(() => twice.ends().length, { what: "it is refused" });
   assert.deepEqual(twice.ends(), [1]);
   assert.match(twice.stderr, /passed no socket named http, or several/);
@@ -223,7 +223,7 @@ test("SIGHUP ends no gateway that starts or stops: an early one is handled when 
   process.kill(pid, "SIGHUP");
   await before;
   await until(() => service.count("RELOADING=1") === 1 || service.count("READY=1") === 2, { what: "it has reloaded" });
-  service.say("stop");
+  service.send("stop");
   while (!service.ends().length) {
     try { process.kill(pid, "SIGHUP"); } catch { /* the process has ended */ }
     await new Promise((resolve) => setTimeout(resolve, 1)); // a signal in each millisecond of the stop

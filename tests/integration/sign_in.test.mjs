@@ -6,7 +6,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { isFile, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { isSqlite, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 
 let gateway;
@@ -58,7 +58,7 @@ describe("a one-time link", () => {
     await gateway.stop();
     const refused = await dashboard();
     assert.equal(refused.code, 1);
-    assert.match(refused.all, isFile ? /no gateway serves this data/ : /there is no runcast data/);
+    assert.match(refused.all, isSqlite ? /no gateway serves this data/ : /there is no runcast data/);
     await gateway.restart();
     assert.equal(await whoami(token), 200);
     assert.equal((await signIn(kept)).status, 200);

@@ -25,7 +25,7 @@ class SlowReader {
     this.closed = new Promise((resolve) => this.socket.on("close", () => { clearInterval(this.timer); this.close ??= "cut"; resolve(this.close); }));
   }
 
-  say(text) { this.socket.write(frame(opcodes.text, text)); }
+  send(text) { this.socket.write(frame(opcodes.text, text)); }
   hurry() { this.fast = true; this.socket.resume(); }
   cut() { this.socket.destroy(); return this.closed; }
 
@@ -58,7 +58,7 @@ function mirror(tag, rate) {
       runs.set(id, { version, metadata: metadata ?? known?.metadata });
     }
   } });
-  reader.say(JSON.stringify({ op: "sub", id: 1, tags: [tag] }));
+  reader.send(JSON.stringify({ op: "sub", id: 1, tags: [tag] }));
   return Object.assign(reader, { runs, rate });
 }
 
@@ -88,12 +88,12 @@ test("three minutes of changes", { timeout: 390_000 }, async (t) => {
   const notices = new SlowReader("/socket.io/?EIO=4&transport=websocket", 1024, {
     headers: { authorization: `Bearer ${keys.dev}` },
     onMessage: (text, reader) => {
-      if (text === "2") reader.say("3");
-      if (text.startsWith("3")) reader.say(`2${"x".repeat(40_000)}`); // so there is always a response to be read
+      if (text === "2") reader.send("3");
+      if (text.startsWith("3")) reader.send(`2${"x".repeat(40_000)}`); // so there is always a response to be read
     },
   });
-  notices.say("40/dev-worker,");
-  notices.say(`2${"x".repeat(40_000)}`);
+  notices.send("40/dev-worker,");
+  notices.send(`2${"x".repeat(40_000)}`);
   t.after(() => Promise.all([...slow, ...silent, notices].map((reader) => reader.cut())));
   const open = () => gateway.metric('runcast_connections{kind="ws"}');
   await until(async () => (await open()) >= 5, { what: "all are connected" });

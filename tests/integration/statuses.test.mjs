@@ -120,11 +120,11 @@ test("FROZEN while it waits", async () => {
   const { status, json } = await attempt.waitReply(date);
   assert.deepEqual([status, json.waitUntil], [200, date]);
   await shows(attempt.id, "FROZEN", "WAITING", { attemptCount: 1, finishedAt: undefined });
-  const blocked = await attempt.look();
+  const blocked = await attempt.refresh();
   assert.equal(blocked.snapshot.executionStatus, "EXECUTING_WITH_WAITPOINTS");
   assert.deepEqual(blocked.completedWaitpoints, []);
   await becomes(attempt.id, "EXECUTING");
-  const [waitpoint] = (await attempt.look()).completedWaitpoints;
+  const [waitpoint] = (await attempt.refresh()).completedWaitpoints;
   assert.deepEqual([waitpoint.id, waitpoint.friendlyId, waitpoint.type, waitpoint.outputIsError],
     [json.waitpoint.id, json.waitpoint.id, "DATETIME", false]);
   assert.equal(waitpoint.completedAfter, date);
@@ -164,7 +164,7 @@ test("CANCELED at once, finished when its worker confirms it or stays silent", a
     await who.cancel(attempt.id);
     await shows(attempt.id, "CANCELED", "CANCELED", {}, who);
     assert.equal((await attempt.startReply()).status, 400);
-    assert.equal((await attempt.look()).snapshot.executionStatus, "PENDING_CANCEL");
+    assert.equal((await attempt.refresh()).snapshot.executionStatus, "PENDING_CANCEL");
     if (confirms) await attempt.fail(internal("TASK_RUN_CANCELLED"));
     await settled(attempt.id, who);
     await shows(attempt.id, "CANCELED", "CANCELED", { attemptCount: 1, finishedAt: "set" }, who);
@@ -199,10 +199,10 @@ test("children are canceled with their parent, and survive one that completes", 
   const orphan = await fresh({ parentRunId: done.id });
   await done.succeed(1);
   await worker.cancel(parent.id);
-  await parent.look();
+  await parent.refresh();
   await parent.fail(internal("TASK_RUN_CANCELLED"));
   await becomes(child.id, "CANCELED");
-  await child.look();
+  await child.refresh();
   await child.fail(internal("TASK_RUN_CANCELLED"));
   await becomes(orphan.id, "EXECUTING");
   await orphan.succeed(1);
@@ -248,7 +248,7 @@ test("every deadline survives a kill", async (t) => {
 
   assert.equal(await me.status(stays), "DELAYED");
   await becomes(waiting.id, "EXECUTING", me);
-  assert.equal((await waiting.look()).completedWaitpoints[0].completedAfter, date);
+  assert.equal((await waiting.refresh()).completedWaitpoints[0].completedAfter, date);
   await waiting.succeed(1);
   await becomes(expiring, "EXPIRED", me);
   await becomes(leased, "QUEUED", me);

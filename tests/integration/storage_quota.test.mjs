@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 
-import { askStore, changeStore, keys, startGateway, textColumns, until } from "../support/js/gateway.mjs";
+import { queryStore, changeStore, keys, startGateway, textColumns, until } from "../support/js/gateway.mjs";
 import { addSecondProject, otherKeys } from "../support/js/second_project.mjs";
 import { thrown, Worker } from "../support/js/worker_calls.mjs";
 
@@ -22,7 +22,7 @@ function miscounted(data) {
     document: ["128", "2 * $bytes(name)", "$bytes(body)"], claim: ["128", "2 * $bytes(key)"], task_number: ["128", "$bytes(task)"],
   };
   const rows = Object.entries(counted).map(([table, parts]) => `SELECT env, ${parts.join(" + ")} AS bytes FROM ${table} WHERE env > 0`).join(" UNION ALL ");
-  const byEnv = (sql) => new Map(askStore(data, sql).map(({ env, bytes }) => [env, Number(bytes)]));
+  const byEnv = (sql) => new Map(queryStore(data, sql).map(({ env, bytes }) => [env, Number(bytes)]));
   const kept = byEnv("SELECT env, stored AS bytes FROM environment WHERE env > 0 AND stored <> 0"), real = byEnv(`SELECT env, sum(bytes) AS bytes FROM (${rows}) r GROUP BY env`);
   return [...new Set([...kept.keys(), ...real.keys()])].filter((env) => kept.get(env) !== real.get(env)).map((env) => [env, kept.get(env), real.get(env)]);
 }
@@ -279,7 +279,7 @@ test("the stored size is that of the rows, after a kill in the middle of everyth
     assert.deepEqual(miscounted(gateway.data), []);
     await gateway.restart();
   }
-  const sum = () => Number(askStore(gateway.data, "SELECT sum(stored) AS bytes FROM environment WHERE env > 0")[0].bytes);
+  const sum = () => Number(queryStore(gateway.data, "SELECT sum(stored) AS bytes FROM environment WHERE env > 0")[0].bytes);
   await until(async () => await gateway.metric("runcast_stored_bytes") === sum(), { everyMs: 100, what: "the gateway counts what the tables hold" });
   await gateway.stop();
 });

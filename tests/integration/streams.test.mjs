@@ -116,7 +116,7 @@ describe("writing", () => {
     for (let i = 0; i < 2; i++) assert.equal(await pipe(id, "counted", { headers: counting }).end(lines(3)), 200);
     assert.equal(await lastChunk(id, "counted"), 2);
     const counted = await read(t, id, "counted", { headers: { "timeout-seconds": "1" } });
-    await counted.over();
+    await counted.untilEnd();
     assert.equal(counted.events.length, 3);
   });
 
@@ -201,7 +201,7 @@ describe("reading", () => {
     for (const seconds of ["0", "601", "x", "-1"])
       assert.equal((await read(t, id, "k", { headers: { "timeout-seconds": seconds } })).status, 400);
     const stream = await read(t, id, "k", { headers: { "timeout-seconds": "1" } });
-    await stream.over();
+    await stream.untilEnd();
     assert.ok(stream.clean);
   });
 
@@ -211,9 +211,9 @@ describe("reading", () => {
     const early = await read(t, id, "k");
     await early.next();
     await cancel(id);
-    await early.over();
+    await early.untilEnd();
     const late = await read(t, id, "k");
-    await late.over();
+    await late.untilEnd();
     assert.ok(early.clean && late.clean);
     assert.deepEqual(late.events.map((event) => event.data), ["x"]);
   });
@@ -282,7 +282,7 @@ describe("reading", () => {
     const { status, json } = await own.get(pathOf(id, "k"));
     assert.deepEqual([status, /restart of the gateway/.test(json.error)], [410, true]);
     const never = await read(t, id, "never-written", { to: own });
-    await never.over();
+    await never.untilEnd();
     assert.ok(never.clean && never.events.length === 0);
     const executes = await read(t, other.id, "later", { to: own });
     await append(other.id, "later", "y", {}, own);
@@ -372,7 +372,7 @@ describe("credentials", () => {
   test("reading ends when the token expires, without a sign that this was the end", async (t) => {
     const { id } = await trigger();
     const stream = await read(t, id, "k", { token: await publicToken(gateway, { scopes: ["read:runs"], expiresInS: 2 }) });
-    await stream.over();
+    await stream.untilEnd();
     assert.ok(stream.error && !stream.clean);
   });
 });
@@ -464,7 +464,7 @@ describe("a restart", () => {
     await until(() => reader.events.length === 3, { what: "three chunks" });
     const stopped = own.stop();
     assert.equal(await writer.answer, 503);
-    await reader.over();
+    await reader.untilEnd();
     assert.ok(reader.error && !reader.clean);
     await stopped;
     await own.restart();

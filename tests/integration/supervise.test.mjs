@@ -87,11 +87,11 @@ describe("a run", () => {
 
   test("fails with an error that says so when its output is too long to pass on", async () => {
     for (const [bytes, how] of [[17_000_000, /completion: too large \(17\.0 MB, max 16 MiB\).*begins with \{"completion":\{.*"ok":true/], [16_700_000, undefined]]) {
-      const { status, error, attemptCount } = await world.ended(await world.trigger({ do: "say", bytes }));
+      const { status, error, attemptCount } = await world.ended(await world.trigger({ do: "largeOutput", bytes }));
       assert.deepEqual([status, attemptCount], [how ? "FAILED" : "COMPLETED", 1]);
       if (how) assert.match(error.message, how);
     }
-    const { error } = await world.ended(await world.trigger({ do: "scream", bytes: 3_000_000 }));
+    const { error } = await world.ended(await world.trigger({ do: "largeError", bytes: 3_000_000 }));
     assert.match(error.message, /^é+… \(cut, 3\.0 MB\)$/);
   });
 
@@ -383,7 +383,7 @@ test("metrics count processes, how they started and why they ended", async (t) =
   const answer = await fetch(`http://127.0.0.1:${port}/metrics`);
   const text = await answer.text();
   assert.match(text, /^runcast_runners \d+$/m);
-  assert.deepEqual(promtool(["check", "metrics"], text), { status: 0, said: "" });
+  assert.deepEqual(promtool(["check", "metrics"], text), { status: 0, output: "" });
   await world.supervisor.kill();
   world.supervisor.options.push("--supervise-listen", `127.0.0.1:${world.gateway.port}`);
   await world.supervisor.begin(false);

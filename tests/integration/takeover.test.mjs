@@ -25,16 +25,16 @@ for (const [what, end, comesBack] of [
     t.after(() => mirror.leave());
     const writers = new Writers(world.url);
     t.after(() => writers.giveUp());
-    await writers.served();
+    await writers.untilServed();
 
     await end(world);
-    const tookMs = await writers.served(60_000);
+    const tookMs = await writers.untilServed(60_000);
     t.diagnostic(`served again after ${tookMs} ms; refused meanwhile: ${JSON.stringify([...writers.refusals])}`);
     assert.equal((await other.http.request("GET", "/readyz")).status, 200);
 
     await comesBack(world);
     await standsBy(leader);
-    await writers.served();
+    await writers.untilServed();
     await writers.stop();
     writers.judge(postgres);
     await until(() => mirror.errors.length || mirror.runs.size === writers.count, { what: "all runs at the subscriber" });

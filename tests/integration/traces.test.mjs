@@ -6,7 +6,7 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { after, before, describe, test } from "node:test";
 
-import { askStore, keys, startGateway, until } from "../support/js/gateway.mjs";
+import { queryStore, keys, startGateway, until } from "../support/js/gateway.mjs";
 import { thrown, Worker } from "../support/js/worker_calls.mjs";
 
 let gateway, worker;
@@ -368,7 +368,7 @@ describe("the store", () => {
 
   test("gets each record once, in pieces that are never rewritten", async (t) => {
     const own = await startGateway({ t }), late = await Worker.register(own, { tasks: ["hello"] }), attempt = await take(late);
-    const rows = () => askStore(own.data, "SELECT $text(name) AS name, version, length(body) AS bytes FROM document WHERE $text(name) LIKE 'run_%/%' ORDER BY name");
+    const rows = () => queryStore(own.data, "SELECT $text(name) AS name, version, length(body) AS bytes FROM document WHERE $text(name) LIKE 'run_%/%' ORDER BY name");
     for (let i = 0; i < 3; i++) {
       await tell(attempt, logs(...Array.from({ length: 200 }, (_, k) => log(attempt.id, `${i}-${k}`, { at: began + 200 * i + k, more: { text: "x".repeat(500) } }))), own);
       await until(() => rows().length > 2 * i, { everyMs: 100, what: "it is written" });
@@ -387,7 +387,7 @@ describe("the store", () => {
     const own = await startGateway({ t, options: ["--retain", "2s"] }), late = await Worker.register(own, { tasks: ["hello"] });
     const [goes, stays] = [await take(late), await take(late)];
     for (const attempt of [goes, stays]) await tell(attempt, logs(log(attempt.id, "kept")), own);
-    const names = () => askStore(own.data, "SELECT $text(name) AS name FROM document WHERE $text(name) LIKE 'run%' AND $text(name) NOT LIKE '%/%'").map(({ name }) => name);
+    const names = () => queryStore(own.data, "SELECT $text(name) AS name FROM document WHERE $text(name) LIKE 'run%' AND $text(name) NOT LIKE '%/%'").map(({ name }) => name);
     await until(() => names().length === 2, { everyMs: 100, what: "both are written" });
     await goes.succeed(1);
     await until(async () => (await own.get(`/api/v1/runs/${goes.id}/events`)).status === 404, { everyMs: 100 });
@@ -420,7 +420,7 @@ describe("shares of log storage", () => {
     assert.ok(new Date((await read(`${ended[0].id}/events`, { own })).removed.at) <= new Date());
     assert.deepEqual(await missing(ended[2], own), [300, undefined]);
     assert.deepEqual(await missing(busy, own), [100, undefined], "a run that has not ended keeps its logs");
-    const names = () => askStore(own.data, `SELECT $text(name) AS name FROM document WHERE $text(name) LIKE '${ended[0].id}/%'`);
+    const names = () => queryStore(own.data, `SELECT $text(name) AS name FROM document WHERE $text(name) LIKE '${ended[0].id}/%'`);
     assert.deepEqual(names(), []);
     await own.stop();
   });

@@ -202,7 +202,7 @@ describe("half of a surrogate pair", () => {
     const stream = await EventStream.open(`${gateway.url}/realtime/v1/streams/${id}/out`, { headers: { authorization: `Bearer ${keys.dev}` } });
     const chunk = await until(() => stream.events.find(({ data }) => data), { what: "the chunk" });
     assert.deepEqual(chunk.data, { half });
-    stream.leaving.abort();
+    stream.controller.abort();
     await answer(worker.cancel(id));
   });
 });
@@ -222,7 +222,7 @@ describe("a tag with a quote, a backslash or a control character", () => {
       assert.deepEqual(rows.map(([run, , fields]) => [run, fields.tags]), [[id, [tag]]], named);
       const stream = await EventStream.open(`${gateway.url}/realtime/v1/events?tags=${encodeURIComponent(tag)}`, { headers: { authorization: `Bearer ${keys.dev}` } });
       await until(() => JSON.stringify(stream.events).includes(id), { what: `the event stream of ${named}` });
-      stream.leaving.abort();
+      stream.controller.abort();
       assert.deepEqual(await list({ "filter[tag]": tag }), [id], named);
       for (const sdk of Object.values(sdks)) assert.deepEqual((await through(sdk, () => sdk.runs.list({ tag }))).data.map((run) => run.id), [id], named);
       const token = await publicToken(gateway, { scopes: [`read:tags:${tag}`] });

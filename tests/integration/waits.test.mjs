@@ -26,7 +26,7 @@ async function executing(task = "parent") {
 /** Polls until the run continues, and returns its waitpoints. */
 async function goesOn(attempt) {
   const execution = await until(async () => {
-    const now = await attempt.look();
+    const now = await attempt.refresh();
     return now.snapshot.executionStatus === "EXECUTING" && now;
   });
   return execution.completedWaitpoints;
@@ -48,7 +48,7 @@ test("a parent that waits for its child continues with the child's result", asyn
   const parent = await executing();
   const id = await child(parent);
   assert.deepEqual([(await worker.show(parent.id)).a, (await worker.show(parent.id)).b], ["FROZEN", "WAITING"]);
-  assert.equal((await parent.look()).snapshot.executionStatus, "EXECUTING_WITH_WAITPOINTS");
+  assert.equal((await parent.refresh()).snapshot.executionStatus, "EXECUTING_WITH_WAITPOINTS");
   await (await worker.take(id)).succeed({ n: 42 });
   const [waitpoint, ...more] = await goesOn(parent);
   assert.equal(more.length, 0);
@@ -142,10 +142,10 @@ test("a parent that waits for a batch continues once, with every item in its pla
   const send = () => gateway.post(`/api/v3/batches/${created.json.id}/items`, items, { headers: { "content-type": "application/x-ndjson" } });
   assert.equal((await send()).json.sealed, true);
   assert.equal((await send()).json.sealed, true, "a repeated stream blocks no twice");
-  const blocked = (await parent.look()).snapshot;
+  const blocked = (await parent.refresh()).snapshot;
   assert.equal(blocked.executionStatus, "EXECUTING_WITH_WAITPOINTS");
   for (let i = 0; i < 3; i++) {
-    assert.equal((await parent.look()).snapshot.id, blocked.id, "nothing is reported before the last one");
+    assert.equal((await parent.refresh()).snapshot.id, blocked.id, "nothing is reported before the last one");
     const attempt = await worker.take();
     await attempt.succeed(JSON.parse(attempt.started.execution.run.payload).index * 10);
   }
@@ -166,7 +166,7 @@ test("items too large to become runs fail in their places, and do not block the 
     const sealed = await send();
     assert.equal(sealed.json.sealed, true, sealed.text);
     if (errors.length < 3) {
-      assert.equal((await parent.look()).snapshot.executionStatus, "EXECUTING_WITH_WAITPOINTS");
+      assert.equal((await parent.refresh()).snapshot.executionStatus, "EXECUTING_WITH_WAITPOINTS");
       assert.equal((await send()).json.sealed, true, "a repeated stream blocks no twice");
       await (await worker.take()).succeed("fine");
     }
@@ -341,7 +341,7 @@ test("a token is listed with its tags, whatever characters they and its output h
 
 const send = (attempt, data, stream = "chat") => gateway.post(`/realtime/v1/streams/${attempt.id}/input/${stream}`, { data });
 const create = (attempt, body = {}) => worker.post(`/api/v1/runs/${attempt.id}/input-streams/wait`, { streamId: "chat", ...body });
-const stateOf = async (attempt) => (await attempt.look()).snapshot.executionStatus;
+const stateOf = async (attempt) => (await attempt.refresh()).snapshot.executionStatus;
 
 async function waitForInput(attempt, body) {
   const reply = await create(attempt, body);

@@ -387,7 +387,7 @@ describe("an event stream", () => {
     await cancel(first.id);
     await until(() => { take(); return mirror.ids.length === 0 && mirror.counts.total === 0; });
     assert.equal(stream.id, "");
-    stream.leaving.abort();
+    stream.controller.abort();
   });
 
   test("refuses what the list refuses", async () => {

@@ -1,6 +1,6 @@
-// The client for pages (src/web/client) against the gateway itself, through faults between them: connections that break
-// and stall at random moments, subscriptions that come and go, a gateway that is killed and restarted. When nothing
-// happens any more, each mirror equals what REST returns.
+// The client for pages (src/web/client) against a real gateway, with faults between them: connections break and stall at
+// random moments, subscriptions open and close, and the gateway is killed and restarted. When no run changes any more,
+// each mirror must equal what REST returns.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -15,7 +15,7 @@ import { publicToken } from "../support/js/tokens.mjs";
 const WebSocket = globalThis.WebSocket ?? Socket; // Node 18 and 20 have none
 const lives = 3;
 
-/** The part of a browser's window that says that the network is back. */
+/** Dispatches the events of a browser's window: "online" when the network is back. */
 const network = new EventTarget();
 globalThis.addEventListener = network.addEventListener.bind(network);
 globalThis.removeEventListener = network.removeEventListener.bind(network);
@@ -34,9 +34,9 @@ async function localClient(t, gateway, name, options) {
     mirrors.get(key).close();
     mirrors.delete(key);
   };
-  const look = () => Object.fromEntries([...mirrors].map(([key, { runs, counts, state, error }]) => [key, { runs: [...runs.values()], counts, state, error: error?.message }]));
+  const read = () => Object.fromEntries([...mirrors].map(([key, { runs, counts, state, error }]) => [key, { runs: [...runs.values()], counts, state, error: error?.message }]));
   const online = () => network.dispatchEvent(new Event("online"));
-  return { name, path, client, wrong, subscribe, close, look, online };
+  return { name, path, client, wrong, subscribe, close, read, online };
 }
 
 test("each mirror equals what REST returns, through cuts, stalls, kills and restarts", { timeout: 240_000 }, async (t) => {
@@ -44,11 +44,11 @@ test("each mirror equals what REST returns, through cuts, stalls, kills and rest
   const world = new ClientWorld(gateway, random);
   for (const [name, options] of [["plain", {}], ["paced", { every: 30 }], ["restless", {}]]) {
     world.add(await localClient(t, gateway, name, options));
-    await world.ask(world.clients.at(-1), { all: true });
+    await world.open(world.clients.at(-1), { all: true });
   }
   for (let life = 0; life < lives; life++) {
-    await world.trouble(250, { kills: 2 });
-    await world.rest();
+    await world.disturb(250, { kills: 2 });
+    await world.settle();
   }
   for (const { name, wrong } of world.clients) assert.deepEqual(wrong, [], name);
   t.diagnostic(`${world.generator.ids.length} runs, the gateway was ended ${world.kills} times`);
@@ -57,11 +57,11 @@ test("each mirror equals what REST returns, through cuts, stalls, kills and rest
   await gateway.stop();
 });
 
-test("a token that lives for seconds is renewed, and the connection stays", { timeout: 180_000 }, async (t) => {
+test("a token that expires after seconds is renewed, and the connection stays open", { timeout: 180_000 }, async (t) => {
   const gateway = await startGateway({ t }), states = [];
-  let asked = 0;
+  let requests = 0;
   const getToken = () => {
-    asked++;
+    requests++;
     return publicToken(gateway, { scopes: ["read:runs"], expiresInS: 3 });
   };
   const client = connect(gateway.url, { getToken, WebSocket });
@@ -69,7 +69,7 @@ test("a token that lives for seconds is renewed, and the connection stays", { ti
   client.on("error", (error) => states.push(error.message));
   const mirror = client.subscribe({ all: true });
   mirror.on("state", (state) => states.push(state));
-  await until(() => asked === 4).catch((error) => { throw new Error(`${error.message}: ${asked} ${states}`); });
+  await until(() => requests === 4).catch((error) => { throw new Error(`${error.message}: ${requests} ${states}`); });
   assert.deepEqual(states, ["live"]);
   assert.equal(await gateway.metric('runcast_connections{kind="ws"}'), 1);
   client.close();
@@ -83,12 +83,12 @@ test("the client counts as many skipped states as the gateway", { timeout: 180_0
   const { json: { id } } = await gateway.post("/api/v1/tasks/hello/trigger", { options: { delay: "1h" } });
   const mirror = client.subscribe({ run: id });
   await until(() => mirror.state === "live");
-  let told = 0;
-  mirror.on("change", () => { told++; });
+  let changes = 0;
+  mirror.on("change", () => { changes++; });
   for (let n = 1; n <= 300; n++) await gateway.put(`/api/v1/runs/${id}/metadata`, { metadata: { n } });
   await until(() => mirror.runs.get(id).metadata?.n === 300);
-  assert.ok(mirror.gaps > 0 && told > 1);
-  assert.equal(mirror.gaps + told, 300);
+  assert.ok(mirror.gaps > 0 && changes > 1);
+  assert.equal(mirror.gaps + changes, 300);
   assert.equal(mirror.gaps, await gateway.metric("runcast_conflated_versions_total"));
   client.close();
   await gateway.stop();

@@ -78,16 +78,16 @@ class History {
       case "close": if (links.length > 1) links[0].end(4200); break;
       case "visit": link?.visit(1 + random.below(4)); break;
       case "deliver": link?.deliver(); break;
-      default: script.pass(random.below(600));
+      default: script.advance(random.below(600));
     }
-    if (links.length === 2 && gateway.links.size === 1 && links[0].socket.isClosed && !links[0].wire.length) this.counts.takenOver++;
+    if (links.length === 2 && gateway.links.size === 1 && links[0].socket.isClosed && !links[0].frames.length) this.counts.takenOver++;
   }
 
   /** Delivers everything: each mirror is exactly what the gateway has. */
   settle() {
     const { gateway, script } = this;
     for (let i = 0; i < 400; i++) {
-      if (!gateway.links.size || i % 50 === 0) script.pass(31_000 * !gateway.links.size);
+      if (!gateway.links.size || i % 50 === 0) script.advance(31_000 * !gateway.links.size);
       for (const link of gateway.links) {
         link.visit(3);
         link.deliver();

@@ -199,36 +199,36 @@ async function pageClient(t, gateway, name, options) {
     window.mirrors[as].close();
     delete window.mirrors[as];
   }, key);
-  const look = () => tab.run(() => Object.fromEntries(Object.entries(window.mirrors).map(([key, { runs, counts, state, error }]) =>
+  const read = () => tab.run(() => Object.fromEntries(Object.entries(window.mirrors).map(([key, { runs, counts, state, error }]) =>
     [key, { runs: [...runs.values()], counts, state, error: error?.message }])));
   const online = () => tab.run(() => { window.dispatchEvent(new Event("online")); });
-  return { name, path: way, tab, subscribe, close, look, online, hide: (hidden) => tab.turn(hidden ? "hidden" : "visible") };
+  return { name, path: way, tab, subscribe, close, read, online, hide: (hidden) => tab.turn(hidden ? "hidden" : "visible") };
 }
 
 test("a page that was off the network, or in the background, shows what it missed as soon as it returns", { timeout: 180_000 }, async (t) => {
   const gateway = await start(t), page = await pageClient(t, gateway, "away", { silence: 1000 });
   const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { options: { delay: "1h" } })).json;
   await page.subscribe("one", { run: id });
-  const says = (n) => until(async () => (await page.look()).one.runs[0]?.metadata?.n === n, { timeoutMs: 60_000, what: `n is ${n}` });
+  const says = (n) => until(async () => (await page.read()).one.runs[0]?.metadata?.n === n, { timeoutMs: 60_000, what: `n is ${n}` });
   const write = (n) => gateway.put(`/api/v1/runs/${id}/metadata`, { metadata: { n } });
   await write(1);
   await says(1);
   await page.tab.page.context().setOffline(true);
   page.path.stall(); // the network carries nothing, and no side closes the connection
   await write(2);
-  await until(async () => (await page.look()).one.state === "connecting", { what: "it knows that it is cut" });
+  await until(async () => (await page.read()).one.state === "connecting", { what: "it knows that it is cut" });
   page.path.cut();
   page.path.stall(false);
   await page.tab.page.context().setOffline(false);
   await says(2);
   await page.hide(true);
-  await until(async () => (await page.look()).one.state === "paused");
+  await until(async () => (await page.read()).one.state === "paused");
   await until(async () => (await gateway.metric('runcast_connections{kind="ws"}')) === 0, { what: "no connection" });
   await write(3);
   await write(4);
   await page.hide(false);
   await says(4);
-  assert.equal((await page.look()).one.runs.length, 1);
+  assert.equal((await page.read()).one.runs.length, 1);
   await gateway.stop();
 });
 
@@ -237,11 +237,11 @@ test("each mirror equals what REST returns, through cuts, stalls, kills, restart
   const world = new ClientWorld(gateway, random);
   for (const [name, options] of [["plain", {}], ["paced", { every: 30 }]]) {
     world.add(await pageClient(t, gateway, name, options));
-    await world.ask(world.clients.at(-1), { all: true });
+    await world.open(world.clients.at(-1), { all: true });
   }
   for (let life = 0; life < lives; life++) {
-    await world.trouble(200, { kills: 1 });
-    await world.rest();
+    await world.disturb(200, { kills: 1 });
+    await world.settle();
   }
   for (const { name, tab } of world.clients) {
     assert.deepEqual(await tab.run(() => window.wrong), [], name);

@@ -28,7 +28,7 @@ for (const [name, { kind, change }] of Object.entries(proxies))
       gateway = await startGateway({ port, options: ["--public-url", `https://127.0.0.1:${front}${prefix}/`, "--trusted-proxies", "127.0.0.1"] });
       proxy = await startProxy(kind, { port: front, gateway: port, change });
       const http = new HttpClient(proxy.plainUrl, keys.dev);
-      await until(async () => (await http.request("GET", `${prefix}/readyz`).catch(() => ({}))).status === 200, { what: `${name} to be ready\n${proxy.said}` });
+      await until(async () => (await http.request("GET", `${prefix}/readyz`).catch(() => ({}))).status === 200, { what: `${name} to be ready\n${proxy.output}` });
       http.close();
     });
     after(async () => { proxy?.stop(); await gateway?.stop(); });

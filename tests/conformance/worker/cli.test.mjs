@@ -128,8 +128,8 @@ test("one session: versions, relatives, failures, cancels, and subscribers", asy
     const run = await show(gateway, id);
     assert.deepEqual([run.status, run.attemptCount, !!run.finishedAt], ["CANCELED", 1, true]);
     assert.equal((await settled(gateway, next)).status, "COMPLETED");
-    const pause = cli.said.length;
-    await until(() => /Failed to start run/.test(cli.said.slice(pause - 1000)), { what: "the worker gives the run up" });
+    const pause = cli.output.length;
+    await until(() => /Failed to start run/.test(cli.output.slice(pause - 1000)), { what: "the worker gives the run up" });
     assert.equal((await show(gateway, id)).status, "CANCELED");
   });
 
@@ -155,7 +155,7 @@ test("one session: versions, relatives, failures, cancels, and subscribers", asy
     t.diagnostic(`${run.status} ${Date.now() - began} ms after SIGKILL`);
     assert.equal(run.status, "INTERRUPTED");
   });
-  assert.doesNotMatch(cli.said, /validation error|poll failed|Failed to submit|Failed to get/i, "every answer has the CLI's form");
+  assert.doesNotMatch(cli.output, /validation error|poll failed|Failed to submit|Failed to get/i, "every answer has the CLI's form");
   await gateway.stop();
 });
 

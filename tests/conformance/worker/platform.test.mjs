@@ -41,8 +41,8 @@ test("a project with prompts and an agent is not refused, and its version has wa
 test("the CLI prints why a project with concurrency limits is refused", async (t) => {
   const gateway = await startGateway({ t });
   const cli = await startCli({ t, gateway, folder: path.join(workerFolder, "limits"), words: "concurrency limits are not supported" });
-  const said = cli.said.replace(/\s+/g, " ");
-  for (const offender of ['task "greet" (concurrency)', 'concurrency limit "shared"']) assert.ok(said.includes(offender), said.slice(-1000));
+  const output = cli.output.replace(/\s+/g, " ");
+  for (const offender of ['task "greet" (concurrency)', 'concurrency limit "shared"']) assert.ok(output.includes(offender), output.slice(-1000));
   assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat })).status, 404);
 });
 
@@ -65,17 +65,17 @@ test("the commands of the README's list exit with an error, and no other command
     execFile(process.execPath, ["--import", stub, path.join(cliFolder, "index.js"), ...words], {
       cwd: folder, timeout: 60_000,
       env: { ...process.env, HOME: scratch, TMPDIR: scratch, STUB_ANSWER: "1", NO_COLOR: "1", CI: "1", TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat, TRIGGER_PROJECT_REF: keys.ref, TRIGGER_TELEMETRY_DISABLED: "1" },
-    }, (error, stdout, stderr) => resolve({ code: error ? error.code : 0, said: stdout + stderr })).stdin.end();
+    }, (error, stdout, stderr) => resolve({ code: error ? error.code : 0, output: stdout + stderr })).stdin.end();
   });
   for (const words of [["report", "health"], ["webhooks", "generate-secret", "x", "--print"]]) {
-    const { code, said } = await cli(...words);
-    assert.ok(code, `${words.join(" ")}: ${said}`);
-    assert.match(said, /runcast does not have/, words.join(" "));
+    const { code, output } = await cli(...words);
+    assert.ok(code, `${words.join(" ")}: ${output}`);
+    assert.match(output, /runcast does not have/, words.join(" "));
   }
   // The remaining commands need a terminal or a build to get as far.
   const known = [..."init dev env deploy promote whoami mint-token login logout list-profiles switch update preview projects orgs runs tasks webhooks mcp report install-mcp skills help analyze".split(" ")];
-  const { said } = await cli("--help");
-  const commands = [...said.slice(said.indexOf("Commands:")).matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);
+  const { output } = await cli("--help");
+  const commands = [...output.slice(output.indexOf("Commands:")).matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);
   assert.deepEqual(commands.filter((name) => !known.includes(name)), [], "commands that are new");
   for (const name of absentCommands()) assert.ok(known.includes(name.split(" ")[0]), name);
 });

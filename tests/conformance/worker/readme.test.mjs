@@ -36,16 +36,16 @@ function shell(gateway, folder, script, env = {}) {
       TRIGGER_PROJECT_REF: keys.ref, TRIGGER_ACCESS_TOKEN: keys.pat, ...env,
     },
   });
-  const one = { child, said: "" };
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { one.said += text; });
+  const one = { child, output: "" };
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { one.output += text; });
   one.ended = new Promise((resolve) => child.on("close", (code) => { one.code = code ?? 1; resolve(one.code); }));
   return one;
 }
 
 async function run(...args) {
   const one = shell(...args);
-  assert.equal(await one.ended, 0, one.said);
-  return one.said.trim().split("\n");
+  assert.equal(await one.ended, 0, one.output);
+  return one.output.trim().split("\n");
 }
 
 /** A folder with a clone whose program is built, and a gateway that was started in it. */
@@ -92,8 +92,8 @@ test("from an empty folder to a run in the dashboard, then to a script that foll
   await makeProject(world);
   const cli = shell(gateway, hello, block("Execute it with the official CLI"));
   t.after(() => { if (cli.code === undefined) process.kill(-cli.child.pid, "SIGKILL"); });
-  await until(() => cli.code !== undefined || cli.said.includes("Local worker ready"), { timeoutMs: 100_000, what: "the CLI is ready" });
-  assert.equal(cli.code, undefined, cli.said);
+  await until(() => cli.code !== undefined || cli.output.includes("Local worker ready"), { timeoutMs: 100_000, what: "the CLI is ready" });
+  assert.equal(cli.code, undefined, cli.output);
 
   const lines = (await run(gateway, folder, block("Print a link that signs you in"))).join("\n");
   const link = /^http:\S+\/#signin=\w+$/m.exec(lines)?.[0];
@@ -108,12 +108,12 @@ test("from an empty folder to a run in the dashboard, then to a script that foll
 
   // A run finishes with the code that it began with.
   const earlier = shell(gateway, hello, "node watch.mjs");
-  await until(() => earlier.said.includes("WAITING"), { timeoutMs: 40_000, what: "a run that waits" });
+  await until(() => earlier.output.includes("WAITING"), { timeoutMs: 40_000, what: "a run that waits" });
   edit(hello, "Hello,", "Good morning,");
-  await until(() => /Local worker ready.*\.2\b/.test(cli.said), { timeoutMs: 60_000, what: "the second version" });
+  await until(() => /Local worker ready.*\.2\b/.test(cli.output), { timeoutMs: 60_000, what: "the second version" });
   assert.equal((await run(gateway, hello, "node watch.mjs")).at(-1), "COMPLETED Good morning, Ada!");
-  assert.equal(await earlier.ended, 0, earlier.said);
-  assert.equal(earlier.said.trim().split("\n").at(-1), seen.at(-1), earlier.said);
+  assert.equal(await earlier.ended, 0, earlier.output);
+  assert.equal(earlier.output.trim().split("\n").at(-1), seen.at(-1), earlier.output);
 
   process.kill(-cli.child.pid, "SIGTERM");
   await cli.ended;

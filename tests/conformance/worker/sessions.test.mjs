@@ -128,7 +128,7 @@ test("each of two CLIs executes the tasks that it has", async (t) => {
     assert.deepEqual(await scheduled(), ["tocks"]); // it may only be away for a moment
     assert.equal((await show(await trigger("beta"))).status, "QUEUED");
   });
-  assert.doesNotMatch(a.said + b.said, /validation error|poll failed|Failed to submit|Failed to get/i);
+  assert.doesNotMatch(a.output + b.output, /validation error|poll failed|Failed to submit|Failed to get/i);
   await a.stop();
   await gateway.stop();
 });

@@ -34,7 +34,7 @@ async function startSupervise(t, front, leader) {
 async function startDevelopment(t, front) {
   const cli = await startCli({ t, url: front.url, folder: path.join(workerFolder, "takeover") });
   const tasks = Object.fromEntries(["computes", "waits", "retries"].map((task) => [task, [task, {}]]));
-  return new Executor(front, { name: "CLI", key: keys.dev, notes: openFolder(), tasks, alive: () => !cli.end, heard: () => cli.said.slice(-12_000) });
+  return new Executor(front, { name: "CLI", key: keys.dev, notes: openFolder(), tasks, alive: () => !cli.end, heard: () => cli.output.slice(-12_000) });
 }
 
 async function startClients(t, { url, leader }) {

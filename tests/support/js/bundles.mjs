@@ -1,4 +1,4 @@
-// Bundles as the CLI makes them, with an index controller that the test plays.
+// Bundles like those of the CLI, with an index controller whose code the test chooses.
 //
 //   const { bytes } = makeBundle({ index: `await register(["hello"])` });
 import { execFileSync } from "node:child_process";
@@ -10,7 +10,8 @@ import { temporaryFolder } from "./gateway.mjs";
 
 const entry = (name) => `/app/node_modules/trigger.dev/entry/${name}.mjs`;
 
-/** The calls of a bundle's own index controller; without fetch, for the reason in fake_controller.mjs. */
+/** The beginning of each index controller: functions for its calls. It does not use fetch, for the reason in
+ *  fake_controller.mjs. */
 const indexHead = `
 import fs from "node:fs";
 const { TRIGGER_API_URL: api, TRIGGER_SECRET_KEY: key, TRIGGER_DEPLOYMENT_ID: id, TRIGGER_PROJECT_REF: ref, TRIGGER_CONTENT_HASH: contentHash } = process.env;
@@ -40,8 +41,8 @@ const containerfile = (commands) => ["FROM triggerdotdev/node AS base", "", "FRO
   "COPY --chown=node:node package.json ./", "RUN npm i --no-audit --no-fund --no-save --no-package-lock", "", "# Now copy all the files", "COPY --chown=node:node . .", "",
   ...commands.map((command) => `RUN ${command}`), "", "COPY --chown=node:node . .", "", "RUN mkdir -p node_modules", "", "FROM scratch AS code", ""].join("\n");
 
-/** A bundle's bytes, and the folder that they were packed from. index: JavaScript after indexHead; files: more files,
- *  by name. */
+/** Returns a bundle's { bytes, hash, folder }; folder has the files before they were packed. index: JavaScript after
+ *  indexHead; files: more files, by name. */
 export function makeBundle({ index = 'await variables(); await register(["hello"]);', commands = [], dependencies = {}, image, runtime = "node-22", cli = "4.8.3", files = {}, without = [] } = {}) {
   const folder = temporaryFolder();
   const manifest = { build: {}, deploy: {}, cliPackageVersion: cli, packageVersion: "4.8.3", contentHash: "hash", runtime, image, environment: "prod", target: "deploy", config: { project: "proj", dirs: [] },
@@ -60,8 +61,8 @@ export function makeBundle({ index = 'await variables(); await register(["hello"
   return { bytes, hash: createHash("sha256").update(bytes).digest("hex"), folder };
 }
 
-/** A bundle whose run controller is fake_controller.mjs. tasks: names, or objects as in a registration; events: a
- *  folder, with a slash at its end, that the tasks can write to; index: JavaScript that comes first. */
+/** A bundle whose run controller is fake_controller.mjs. tasks: names, or objects like those of a registration; events: a
+ *  folder that the tasks can write to, with a slash at its end; index: JavaScript that is executed first. */
 export function makeFakeBundle(tasks, { events, index = "" } = {}) {
   const read = (name) => fs.readFileSync(new URL(name, import.meta.url), "utf8");
   return makeBundle({ index: `${index}; await variables(); await register(${JSON.stringify(tasks)});`, files: {

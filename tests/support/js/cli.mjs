@@ -1,10 +1,10 @@
 // The official CLI, unmodified, as a worker: `trigger.dev dev` in a project's folder.
 //
 //   const cli = await startCli({ t, gateway, folder });     // ready: its build is registered
-//   await cli.stop(); cli.kill(); cli.said
+//   await cli.stop(); cli.kill(); cli.output
 //
-// It has its own HOME and TMPDIR, and no network except the gateway: stub-net.mjs answers for the host that it would
-// otherwise wait for.
+// It has its own HOME and TMPDIR, and no network except the gateway: stub-net.mjs responds in place of the
+// one other host, for which the CLI would wait.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -24,11 +24,11 @@ class Cli {
     const program = path.join(workerFolder, "node_modules/trigger.dev/dist/esm/index.js");
     const flags = ["--skip-update-check", "--skip-telemetry", "--skip-platform-notifications", "--log-level", logLevel];
     this.folder = folder;
-    this.said = "";
+    this.output = "";
     this.child = spawn(process.execPath, ["--import", stub, program, "dev", ...flags], {
       cwd: folder,
       stdio: ["ignore", "pipe", "pipe"],
-      detached: true, // its group, with every process that it leaves, is ended with it
+      detached: true, // its process group is killed with it, along with processes that it leaves behind
       env: {
         ...process.env, HOME: scratch, TMPDIR: scratch, STUB_ANSWER: "1", NO_COLOR: "1", FORCE_COLOR: "0",
         TRIGGER_API_URL: url, TRIGGER_ACCESS_TOKEN: keys.pat, TRIGGER_PROJECT_REF: keys.ref,
@@ -36,7 +36,7 @@ class Cli {
       },
     });
     for (const stream of [this.child.stdout, this.child.stderr])
-      stream.setEncoding("utf8").on("data", (text) => { this.said += text; });
+      stream.setEncoding("utf8").on("data", (text) => { this.output += text; });
     running.add(this);
     this.exited = new Promise((resolve) => this.child.on("exit", (code, signal) => {
       this.end = { code, signal };
@@ -50,21 +50,21 @@ class Cli {
     try { process.kill(-this.child.pid, "SIGKILL"); } catch { /* the group is empty */ }
   }
 
-  /** Waits for this output; by default, for the registration of its build. */
+  /** Waits until its output contains these words; by default, until its build is registered. */
   async ready(words = "Local worker ready") {
-    await until(() => this.end || this.said.includes(words), { timeoutMs: 100_000, everyMs: 50, what: "the CLI is ready" });
-    if (this.end) throw new Error(`the CLI ended with ${JSON.stringify(this.end)}: ${this.said.slice(-3000)}`);
+    await until(() => this.end || this.output.includes(words), { timeoutMs: 100_000, everyMs: 50, what: "the CLI is ready" });
+    if (this.end) throw new Error(`the CLI ended with ${JSON.stringify(this.end)}: ${this.output.slice(-3000)}`);
     return this;
   }
 
   /** Changes the project's code, and waits until its new build is registered. */
   async rebuild(change, words = "Local worker ready") {
-    const builds = () => this.said.split(words).length, before = builds();
+    const builds = () => this.output.split(words).length, before = builds();
     change();
     await until(() => this.end || builds() > before, { timeoutMs: 100_000, everyMs: 50, what: "the CLI has built the change" });
   }
 
-  /** Ends it as Ctrl-C does, or kills it. */
+  /** Sends the signal; kills the CLI if it has not ended after 20 s. */
   async stop(signal = "SIGTERM") {
     if (!this.end) this.child.kill(signal);
     const late = setTimeout(() => this.child.kill("SIGKILL"), 20_000);

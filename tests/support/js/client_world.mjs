@@ -1,11 +1,11 @@
-// A world for the client for pages (src/web/client), in Node and in a browser: a gateway that is killed and restarted,
-// network paths that break and stall, runs that change all the time; and the final check: when nothing happens any more,
-// each mirror equals what REST returns.
+// A world for tests of the client for pages (src/web/client), in Node and in a browser: a gateway that is killed and
+// restarted, network paths that break and stall, and runs that change all the time. At the end each mirror must equal
+// what REST returns.
 //
 //   const world = new ClientWorld(gateway, random);
-//   world.add({ name, path, subscribe(key, filter), close(key), online(), look() → { key: shown },
-//               hide(hidden) });          // of a page
-//   await world.trouble(300); await world.rest();
+//   world.add({ name, path, subscribe(key, filter), close(key), online(), read() → { key: content of the mirror },
+//               hide(hidden) });          // hide is for pages
+//   await world.disturb(300); await world.settle();
 import assert from "node:assert/strict";
 import net from "node:net";
 import { isDeepStrictEqual } from "node:util";
@@ -14,7 +14,7 @@ import { Generator } from "./generator.mjs";
 import { sleep, until } from "./gateway.mjs";
 import { matches } from "./runs.mjs";
 
-/** A network path to the gateway that can break, or carry nothing while it seems open. */
+/** A network path to the gateway. cut() breaks its connections, stall() keeps them open and passes nothing on. */
 export class Path {
   #open = new Map(); // socket -> the other end
   #stalled = false;
@@ -65,10 +65,10 @@ const among = (value, wanted) => wanted === undefined || [wanted].flat().include
 const isListed = (run, { status, tag, taskIdentifier }) =>
   among(run.status, status) && among(run.taskIdentifier, taskIdentifier) && (!tag || run.tags.some((one) => tag.includes(one)));
 
-/** The fields that are compared, since a run has them in both. */
-const same = ["id", "status", "taskIdentifier", "createdAt", "updatedAt", "payload", "output", "metadata", "startedAt", "delayedUntil", "ttl",
+/** The fields that are compared: a run has them in a mirror and in REST. */
+const sharedFields = ["id", "status", "taskIdentifier", "createdAt", "updatedAt", "payload", "output", "metadata", "startedAt", "delayedUntil", "ttl",
   "isTest", "durationMs", "idempotencyKey", "batchId", "version", "error"];
-const compared = (one) => Object.fromEntries([...same.map((name) => [name, one[name] ?? null]), ["tags", [...one.tags].sort()]]);
+const compared = (one) => Object.fromEntries([...sharedFields.map((name) => [name, one[name] ?? null]), ["tags", [...one.tags].sort()]]);
 
 export class ClientWorld {
   clients = [];
@@ -79,26 +79,26 @@ export class ClientWorld {
   }
 
   add(client) {
-    this.clients.push(Object.assign(client, { asked: new Map(), count: 0 }));
+    this.clients.push(Object.assign(client, { filters: new Map(), count: 0 }));
   }
 
-  async ask(client, filter) {
+  async open(client, filter) {
     const key = `${client.name} ${++client.count}`;
-    client.asked.set(key, filter);
+    client.filters.set(key, filter);
     await client.subscribe(key, filter);
   }
 
   /** Changes runs; meanwhile paths break and stall, filters come and go, and the gateway is killed. */
-  async trouble(count, { kills = 1 } = {}) {
+  async disturb(count, { kills = 1 } = {}) {
     const { random, generator, gateway } = this, stalls = [];
     generator.startWorker();
     const writing = generator.work(count, { parallel: 3 });
-    let over = false, ends = kills;
-    writing.finally(() => { over = true; }).catch(() => {});
-    while (!over || ends > 0) {
+    let isDone = false, killsLeft = kills;
+    writing.finally(() => { isDone = true; }).catch(() => {});
+    while (!isDone || killsLeft > 0) {
       await sleep(random.below(15)); // any moment
       const client = random.pick(this.clients);
-      switch (random.weighted({ cut: 8, stall: 4, ask: 4, leave: 4, hide: client.hide ? 2 : 0, end: ends > 0 ? 1 : 0 })) {
+      switch (random.weighted({ cut: 8, stall: 4, open: 4, leave: 4, hide: client.hide ? 2 : 0, end: killsLeft > 0 ? 1 : 0 })) {
         case "cut": client.path.cut(); break;
         case "stall":
           client.path.stall(); // for a time of its own
@@ -111,18 +111,18 @@ export class ClientWorld {
           client.hidden = !client.hidden;
           await client.hide(client.hidden);
           break;
-        case "ask":
-          if (client.asked.size < 6) await this.ask(client, this.#filter());
+        case "open":
+          if (client.filters.size < 6) await this.open(client, this.#filter());
           break;
         case "leave":
-          if (client.asked.size > 1) {
-            const key = random.pick([...client.asked.keys()]);
-            client.asked.delete(key);
+          if (client.filters.size > 1) {
+            const key = random.pick([...client.filters.keys()]);
+            client.filters.delete(key);
             await client.close(key);
           }
           break;
         default:
-          ends--;
+          killsLeft--;
           this.kills++;
           await (random.chance(0.7) ? gateway.kill() : gateway.stop());
           await gateway.restart();
@@ -141,8 +141,8 @@ export class ClientWorld {
     return random.pick(filters);
   }
 
-  /** All runs as REST has them, also those whose trigger got no response. */
-  async #rest() {
+  /** All runs from REST, also those whose trigger got no response. */
+  async #allRuns() {
     const runs = [];
     for (let after = ""; after !== undefined;) {
       const { json } = await this.gateway.get(`/api/v1/runs?page[size]=100${after}`);
@@ -153,25 +153,25 @@ export class ClientWorld {
   }
 
   /** Waits until every mirror equals what REST returns; otherwise reports the differences. */
-  async rest() {
+  async settle() {
     let wrong;
     for (const client of this.clients) if (client.hidden) await client.hide(client.hidden = false);
     await until(async () => {
-      const all = await this.#rest();
+      const all = await this.#allRuns();
       wrong = undefined;
       for (const client of this.clients) {
-        const looked = await client.look();
-        if (Object.values(looked).some(({ state }) => state !== "live")) await client.online(); // it retries now
-        for (const [key, filter] of client.asked) wrong ??= differs(looked[key], filter, all) && `${key} ${JSON.stringify(filter)}: ${differs(looked[key], filter, all)}`;
+        const shown = await client.read();
+        if (Object.values(shown).some(({ state }) => state !== "live")) await client.online(); // makes it retry now
+        for (const [key, filter] of client.filters) wrong ??= differs(shown[key], filter, all) && `${key} ${JSON.stringify(filter)}: ${differs(shown[key], filter, all)}`;
       }
       return !wrong;
     }, { everyMs: 100 }).catch((error) => { throw new Error(wrong ?? error.message); });
   }
 }
 
-/** Describes the fault of a mirror; undefined: it has none. */
+/** Describes how a mirror differs from REST; undefined if it does not. */
 function differs(shown, filter, all) {
-  if (shown?.state !== "live") return `it is ${JSON.stringify(shown)}`;
+  if (shown?.state !== "live") return `the mirror is ${JSON.stringify(shown)}`;
   if (filter.watch) return differsFromList(shown, filter, all);
   const own = all.filter((one) => matches({ ...filter, since: undefined }, one.id, one));
   const expected = new Map(own.map((one) => [one.id, compared(one)]));
@@ -184,18 +184,18 @@ function differs(shown, filter, all) {
   return missing && `${missing} is missing`;
 }
 
-/** A live list has at most what the REST list has, and counts all runs that match. */
+/** The same for a live list: it has the newest runs of the REST list, and counts all runs that match. */
 function differsFromList(shown, { watch, limit = 100 }, all) {
   const listed = all.filter((run) => isListed(run, watch)), counted = {};
   for (const { status } of listed) counted[status] = (counted[status] ?? 0) + 1;
   const expected = listed.map(compared).sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
   const wrong = expected.find((run, i) => !shown.runs[i] || !isDeepStrictEqual(compared(shown.runs[i]), run));
-  if (wrong) return `${JSON.stringify(wrong)} is missing, or another`;
+  if (wrong) return `${JSON.stringify(wrong)} is missing, or is not in its place`;
   if (shown.runs.length !== expected.length) return `${shown.runs.length} runs instead of ${expected.length}`;
   if (!isDeepStrictEqual(shown.counts?.byStatus, counted)) return `counts ${JSON.stringify(shown.counts)} instead of ${JSON.stringify(counted)}`;
 }
 
-/** Notes a state that is older than one shown before, which must never happen. */
+/** Adds to `wrong` each state that is older than an earlier one of the same run. */
 export function watchOrder(mirror, wrong) {
   const newest = new Map();
   mirror.on("change", ({ runs }) => {

@@ -1,5 +1,5 @@
-// A world for the dashboard: a gateway that executes, the official CLI as a worker of dev, and the same project
-// deployed to prod by that CLI.
+// A world for tests of the dashboard: a gateway that executes deployed versions, and the official CLI as a worker of dev.
+// deploy() deploys the same project to prod.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -12,8 +12,8 @@ import { isRoot, runnerUid } from "./supervisor.mjs";
 export const shop = path.join(workerFolder, "shop");
 const program = path.join(workerFolder, "node_modules/trigger.dev/dist/esm/index.js"), stub = path.join(workerFolder, "stub-net.mjs");
 
-/** Runs the CLI to its end: { code, out }. It has its own HOME, or the given one. */
-export function runCli(args, { home = temporaryFolder(), env = {}, heard } = {}) {
+/** Runs the CLI to its end; returns { code, out }. Without home, it gets a HOME of its own. */
+export function runCli(args, { home = temporaryFolder(), env = {}, onOutput } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, ["--import", stub, program, ...args, "--skip-telemetry"], {
       cwd: shop, stdio: ["ignore", "pipe", "pipe"],
@@ -21,7 +21,7 @@ export function runCli(args, { home = temporaryFolder(), env = {}, heard } = {})
     });
     const timer = setTimeout(() => child.kill("SIGKILL"), 120_000);
     let out = "";
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { out += text; heard?.(out); });
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { out += text; onOutput?.(out); });
     child.on("error", reject).on("close", (code) => { clearTimeout(timer); resolve({ code, out }); });
   });
 }
@@ -32,7 +32,7 @@ export async function startWorld() {
   const top = temporaryFolder();
   fs.chmodSync(top, 0o711); // versions are kept in here, next to the data
   const gateway = await startGateway({ data: path.join(top, "data"), options: ["--execute", ...isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"], "--drain-timeout", "3s"] });
-  await until(async () => (await gateway.get(`/api/v1/projects/${keys.ref}/prod/deploy-settings`, { key: keys.prod })).status === 200, { everyMs: 100, what: "a builder asks for work" });
+  await until(async () => (await gateway.get(`/api/v1/projects/${keys.ref}/prod/deploy-settings`, { key: keys.prod })).status === 200, { everyMs: 100, what: "a builder is connected" });
   const cli = await startCli({ gateway, folder: shop });
   const world = {
     gateway, cli,

@@ -1,8 +1,8 @@
-// The two sides of a deployment, call by call: the calls of the CLI, and a fake builder, which registers the given tasks
-// and builds nothing.
+// Both sides of a deployment, call by call: the calls of the CLI, and those of a fake builder, which registers the given
+// tasks and builds nothing.
 //
 //   const cli = new Deployer(gateway), builder = await Builder.start(gateway);
-//   const answer = cli.deploy();                       // held
+//   const answer = cli.deploy();                       // the gateway holds this call
 //   await builder.build();                             // dequeue, register, complete
 //   (await answer).json.version
 import assert from "node:assert/strict";
@@ -17,7 +17,7 @@ import { runProgram } from "./program.mjs";
 
 export const bundle = (text = randomUUID()) => gzipSync(Buffer.from(text));
 
-/** The bytes of a form, and its headers. */
+/** Returns the { body, headers } of a multipart form. */
 export function form(fields, file, boundary = `----${randomUUID()}`) {
   const parts = [];
   for (const [name, value] of Object.entries(fields)) parts.push(`--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`);
@@ -62,7 +62,7 @@ export class Deployer {
 
   initialize(body, { id = randomUUID() } = {}) { return this.post("/api/v1/deployments", body, { headers: { "x-trigger-request-idempotency-key": id } }); }
 
-  /** Repeats the request like the CLI: with the same id after 503, five times at most. */
+  /** Repeats the request like the CLI: after 503, with the same id, at most five times. */
   async deploy(more, { bytes, id = randomUUID(), tries = 5 } = {}) {
     const body = this.body(await this.artifact(bytes), more);
     for (let i = 1; ; i++) {
@@ -88,7 +88,7 @@ export class Builder {
   post(rest, body) { return this.gateway.post(this.base + rest, body, { key: this.token }); }
   get(rest) { return this.gateway.get(this.base + rest, { key: this.token }); }
 
-  /** The next build; undefined: there was none while the call was held. */
+  /** Returns the next build; undefined if there was none while the gateway held the call. */
   async dequeue() {
     const reply = await this.post("/builds/dequeue", { instance: "fake", architecture: "x64", libc: "glibc" });
     assert.equal(reply.status, 200, reply.text);
@@ -129,30 +129,30 @@ export class Builder {
   }
 }
 
-/** The files of deployments, wherever a gateway keeps them: in its data directory, or in its PostgreSQL (database: the
- *  address without a relay). In PostgreSQL the name of an incomplete file is listed, too. */
+/** The files of deployments where a gateway keeps them: in its data directory, or in its PostgreSQL (database: its
+ *  address without a relay). In PostgreSQL, names() also lists incomplete files. */
 export class KeptFiles {
   constructor(gateway, database = gateway.database) { Object.assign(this, { database, folder: path.join(gateway.data, "deployments") }); }
 
-  ask(sql) { return execFileSync("psql", ["-XAtq", "-d", this.database], { input: `SET search_path = runcast; ${sql}`, encoding: "utf8", maxBuffer: 1 << 28 }).trimEnd(); }
-  static is(name) { return `name = convert_to('${name}', 'UTF8')`; }
+  query(sql) { return execFileSync("psql", ["-XAtq", "-d", this.database], { input: `SET search_path = runcast; ${sql}`, encoding: "utf8", maxBuffer: 1 << 28 }).trimEnd(); }
+  static hasName(name) { return `name = convert_to('${name}', 'UTF8')`; }
 
   names() {
     if (!this.database) return fs.readdirSync(this.folder).sort();
-    return this.ask("SELECT DISTINCT convert_from(name, 'UTF8') FROM deployed_file").split("\n").filter(Boolean).sort();
+    return this.query("SELECT DISTINCT convert_from(name, 'UTF8') FROM deployed_file").split("\n").filter(Boolean).sort();
   }
 
   archives() { return this.names().filter((name) => name.endsWith(".tar.gz")); }
 
   remove(name) {
-    if (this.database) this.ask(`DELETE FROM deployed_file WHERE ${KeptFiles.is(name)}`);
+    if (this.database) this.query(`DELETE FROM deployed_file WHERE ${KeptFiles.hasName(name)}`);
     else fs.rmSync(path.join(this.folder, name));
   }
 
-  /** A short archive. */
+  /** Stores a text as a file. */
   put(name, text) {
     if (!this.database) fs.writeFileSync(path.join(this.folder, name), text);
-    else this.ask(`INSERT INTO deployed_file (env, piece, size, name, body) SELECT coalesce((SELECT min(env) FROM deployed_file), 1), 0, ${text.length}, convert_to('${name}', 'UTF8'), convert_to('${text}', 'UTF8')`);
+    else this.query(`INSERT INTO deployed_file (env, piece, size, name, body) SELECT coalesce((SELECT min(env) FROM deployed_file), 1), 0, ${text.length}, convert_to('${name}', 'UTF8'), convert_to('${text}', 'UTF8')`);
   }
 }
 

@@ -1,11 +1,11 @@
-// A reader of text/event-stream, as the HTML standard of WHATWG describes it, on Node's fetch.
+// A reader of text/event-stream as the HTML standard of WHATWG describes it. It uses Node's fetch.
 import { until } from "./gateway.mjs";
 
 export class EventStream {
   /** Opens the stream. If it is refused, it has { status, text, json } of the response and no events. */
   static async open(url, { headers = {} } = {}) {
     const stream = new EventStream();
-    const answer = await fetch(url, { headers, signal: stream.leaving.signal });
+    const answer = await fetch(url, { headers, signal: stream.controller.signal });
     Object.assign(stream, { status: answer.status, headers: answer.headers });
     if (answer.status !== 200) {
       stream.text = await answer.text();
@@ -18,7 +18,7 @@ export class EventStream {
   }
 
   constructor() {
-    Object.assign(this, { leaving: new AbortController(), events: [], bare: 0, id: "", ended: false, taken: 0 });
+    Object.assign(this, { controller: new AbortController(), events: [], blocksWithoutData: 0, id: "", ended: false, taken: 0 });
   }
 
   async read(reader) {
@@ -46,10 +46,10 @@ export class EventStream {
       else if (name === "retry") this.retry = value;
     }
     if (event.data.length) this.events.push({ ...event, data: JSON.parse(event.data.join("\n")) });
-    else this.bare++;
+    else this.blocksWithoutData++;
   }
 
-  /** The next event that was not returned yet, of the given type if there is one. */
+  /** Returns the next event, of the given type if there is one; skips earlier ones. */
   async next(type, timeoutMs = 30_000) {
     const find = () => this.events.findIndex((event, i) => i >= this.taken && (!type || event.type === type));
     await until(() => find() >= 0 || this.ended, { timeoutMs, what: `an event ${type ?? ""}` });
@@ -59,11 +59,11 @@ export class EventStream {
     return this.events[at];
   }
 
-  over(timeoutMs = 30_000) { return until(() => this.ended, { timeoutMs, what: "the end of the stream" }); }
+  untilEnd(timeoutMs = 30_000) { return until(() => this.ended, { timeoutMs, what: "the end of the stream" }); }
 
-  /** Node 18 may have lost the signal of a request that began long ago. */
+  /** Closes the stream. In Node 18 the signal of an old request may have no effect, so the reader is canceled, too. */
   cut() {
-    this.leaving.abort();
+    this.controller.abort();
     this.reader?.cancel().catch(() => {});
   }
 }

@@ -8,10 +8,10 @@ import { temporaryFolder } from "./gateway.mjs";
 
 const fixtures = fileURLToPath(new URL("../../fixtures", import.meta.url));
 
-/** Options with which nothing expires during the test. */
+/** Options under which nothing expires during the test. */
 export const fixtureOptions = ["--dev-ttl", "0", "--retain", "0", "--lease", "1h", "--heartbeat-timeout", "1h", "--cancel-timeout", "1h"];
 
-/** Unpacks a fixture; returns { data, seen }: a directory to open, and the responses about it. */
+/** Unpacks a fixture; returns { data, seen }: its data directory, and the responses of the gateway that wrote it. */
 export function openFixture(name) {
   const data = path.join(temporaryFolder(), "data");
   fs.mkdirSync(data, { mode: 0o700 });
@@ -25,11 +25,11 @@ export function openFixture(name) {
 /** The headers of the official clients that poll. */
 export const polls = { "x-trigger-electric-version": "1.0.0-beta.1", "x-trigger-api-version": "2025-07-16" };
 
-/** A response without waitingFor, which depends on the workers of the moment. */
+/** A response without waitingFor, which depends on the workers that are connected. */
 export const withoutReasons = (text) => text.replace(/"waitingFor":\{[^{}]*\},/g, "");
 
-/** A response without the members that responses have had since the fixture was made. */
-export const withoutNews = (text) => text.replace(/"combinedConcurrencyLimit":null,/g, "").replace(/,"waitingRun":\{[^{}]*\}/g, "").replace(/"maxDurationSeconds":\d+,/g, "");
+/** A response without the members that were added to responses after the fixture was made. */
+export const withoutNewMembers = (text) => text.replace(/"combinedConcurrencyLimit":null,/g, "").replace(/,"waitingRun":\{[^{}]*\}/g, "").replace(/"maxDurationSeconds":\d+,/g, "");
 
 /** A response of a gateway, without its address. */
 export async function asOfFixture(gateway, { key, call, branch }) {

@@ -4,10 +4,10 @@
 //   const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1" })).json;
 //   await gateway.kill(); await gateway.restart(); await gateway.stop();
 //
-// t is the test's context: whatever the test does, the gateway ends with it.
+// t is the test's context: the gateway ends with the test, even if the test fails.
 // Node 18 or later, no packages. The program is GATEWAY_BIN (with sanitizers), or GATEWAY_RELEASE_BIN for
 // { release: true } and for a preloaded shim; shims are in SHIM_DIR. With GATEWAY_DATABASE (with_postgres.mjs) a gateway
-// for which no database is named gets one in that server instead of SQLite.
+// without the option --database gets a database in that server instead of SQLite.
 import { execFileSync, spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
 import fs from "node:fs";
@@ -41,8 +41,8 @@ const keySettings = {
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Waits until check() returns a true value, and returns it. Without everyMs it checks every 10 ms at first, and later
- *  after pauses of a tenth of the time that it has waited, at most 50 ms. */
+/** Waits until check() returns a truthy value, and returns it. Without everyMs it checks every 10 ms at first; later each
+ *  pause is a tenth of the time that it has waited, at most 50 ms. */
 export async function until(check, { timeoutMs = 60_000, everyMs, what = "condition" } = {}) {
   for (const began = Date.now(); ;) {
     const result = await check(), waited = Date.now() - began;
@@ -52,8 +52,8 @@ export async function until(check, { timeoutMs = 60_000, everyMs, what = "condit
   }
 }
 
-/** A port that no process listens on, below those that the kernel gives to connections: a gateway can leave it and come
- *  back. It is random, so that tests that run at the same time have different ones. */
+/** A free port below those that the kernel gives to outgoing connections, so that a gateway can be restarted on it. It is
+ *  random, so that tests that run at the same time get different ones. */
 export async function freePort() {
   for (;;) {
     const port = randomInt(12_000, 32_768), server = net.createServer();
@@ -64,7 +64,7 @@ export async function freePort() {
   }
 }
 
-// However this process ends, no gateway and no data directory is left.
+// When this process ends, its gateways are ended and its data directories removed.
 const children = new Map(), folders = new Set();
 process.on("exit", () => {
   for (const [child, signal] of children) child.kill(signal);
@@ -72,17 +72,17 @@ process.on("exit", () => {
 });
 for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => process.exit(1));
 
-/** Ends a child with this process, by the signal. */
-export function endWithUs(child, signal) {
+/** Sends the signal to the child when this process ends. */
+export function killAtExit(child, signal) {
   children.set(child, signal);
   child.on("exit", () => children.delete(child));
 }
 
 /** Removes a folder in which a process that was just ended may still write. */
 function remove(folder) {
-  for (let left = 100; ; left--) {
-    try { return fs.rmSync(folder, { recursive: true, force: true }); } catch (error) { if (!left) throw error; }
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100); // sleeps without a turn of the event loop
+  for (let tries = 100; ; tries--) {
+    try { return fs.rmSync(folder, { recursive: true, force: true }); } catch (error) { if (!tries) throw error; }
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100); // blocks for 100 ms: this also runs while the process exits
   }
 }
 
@@ -92,12 +92,12 @@ export function temporaryFolder() {
   return folder;
 }
 
-/** Returns true if GATEWAY_DATABASE applies to the gateway. With a shim it does not: shims stand between SQLite and the
- *  disk, or change the process's clock, and a gateway whose clock is not the database's does not lead. */
-const goesElsewhere = ({ options, preload }) => process.env.GATEWAY_DATABASE && !preload && !options.includes("--database");
+/** Returns true if GATEWAY_DATABASE applies to the gateway. It does not apply with a shim: shims stand between SQLite and
+ *  the disk, or change the process's clock, and a gateway whose clock differs from the database's does not lead. */
+const usesTestServer = ({ options, preload }) => process.env.GATEWAY_DATABASE && !preload && !options.includes("--database");
 
-/** True if the database is SQLite's file, which some tests are about. */
-export const isFile = !process.env.GATEWAY_DATABASE;
+/** True if gateways use a SQLite file, which some tests require. */
+export const isSqlite = !process.env.GATEWAY_DATABASE;
 
 /** The database that belongs to a data directory: { options, env } of a gateway there. */
 const databases = new Map();
@@ -113,27 +113,27 @@ function databaseOf(data) {
 }
 
 /** Executes a statement in the database of a data directory, SQLite or PostgreSQL; returns its output. In the
- *  statement, $text(c) is a column of bytes as text, $bytes(c) its length, $name(hex) and $blob(hex) a text and
+ *  statement, $text(c) is a column of bytes as text, and $bytes(c) its length. $name(hex) and $blob(hex) are a text and
  *  bytes to be written. */
 function onStore(data, sql, { rows }) {
-  const elsewhere = databases.get(data);
-  const say = (words) => Object.entries(words).reduce((text, [word, as]) => text.replaceAll(new RegExp(`\\$${word}\\(([^)]*)\\)`, "g"), as), sql);
-  if (!elsewhere) {
-    const text = say({ text: "CAST($1 AS TEXT)", bytes: "ifnull(length(CAST($1 AS BLOB)), 0)", name: "CAST(X'$1' AS TEXT)", blob: "X'$1'" });
+  const database = databases.get(data);
+  const translate = (words) => Object.entries(words).reduce((text, [word, as]) => text.replaceAll(new RegExp(`\\$${word}\\(([^)]*)\\)`, "g"), as), sql);
+  if (!database) {
+    const text = translate({ text: "CAST($1 AS TEXT)", bytes: "ifnull(length(CAST($1 AS BLOB)), 0)", name: "CAST(X'$1' AS TEXT)", blob: "X'$1'" });
     return execFileSync("sqlite3", ["-json", path.join(data, "runcast.db")], { input: text, encoding: "utf8" });
   }
-  const text = say({ text: "convert_from($1, 'UTF8')", bytes: "coalesce(octet_length($1), 0)", name: "'\\x$1'::bytea", blob: "'\\x$1'::bytea" });
-  return execFileSync("psql", ["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", `${process.env.GATEWAY_DATABASE}/${elsewhere}`],
+  const text = translate({ text: "convert_from($1, 'UTF8')", bytes: "coalesce(octet_length($1), 0)", name: "'\\x$1'::bytea", blob: "'\\x$1'::bytea" });
+  return execFileSync("psql", ["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", `${process.env.GATEWAY_DATABASE}/${database}`],
     { input: `SET search_path = runcast; ${rows ? `SELECT coalesce(json_agg(x), '[]') FROM (${text}) x` : text};`, encoding: "utf8", maxBuffer: 1 << 28 });
 }
 
-/** Rows of the database, by names of columns. */
-export const askStore = (data, sql) => JSON.parse(onStore(data, sql, { rows: true }) || "[]");
-/** Writes into the database while the gateway runs, or while there is none. */
+/** Returns rows as objects with the names of the columns. */
+export const queryStore = (data, sql) => JSON.parse(onStore(data, sql, { rows: true }) || "[]");
+/** Executes a writing statement; the gateway may run or not. */
 export const changeStore = (data, sql) => { onStore(data, sql, { rows: false }); };
 
 /** The names of a table's columns that hold texts of clients. */
-export const textColumns = (data, table) => askStore(data, databases.has(data)
+export const textColumns = (data, table) => queryStore(data, databases.has(data)
   ? `SELECT column_name AS name FROM information_schema.columns WHERE table_schema = 'runcast' AND table_name = '${table}' AND data_type = 'bytea'`
   : `SELECT name FROM pragma_table_info('${table}') WHERE type = 'TEXT'`).map(({ name }) => name);
 
@@ -153,9 +153,9 @@ class Gateway {
     this.stderr = "";
   }
 
-  /** The address of its PostgreSQL; undefined: it uses SQLite. */
+  /** The address of its PostgreSQL; undefined if it uses SQLite. */
   get database() {
-    const { options } = goesElsewhere(this) ? databaseOf(this.data) : this;
+    const { options } = usesTestServer(this) ? databaseOf(this.data) : this;
     const at = options.indexOf("--database");
     return at < 0 ? undefined : options[at + 1];
   }
@@ -169,14 +169,14 @@ class Gateway {
     else env.RUNCAST_PRINT_KEYS = "true"; // stdout is a pipe
     if (this.preload) env.LD_PRELOAD = path.resolve(
       process.env.SHIM_DIR ?? built("build-gcc", ""), `${this.preload}.so`);
-    const elsewhere = goesElsewhere(this) ? databaseOf(this.data) : { options: [], env: {} };
-    Object.assign(env, elsewhere.env, this.env);
+    const server = usesTestServer(this) ? databaseOf(this.data) : { options: [], env: {} };
+    Object.assign(env, server.env, this.env);
 
     const listens = this.options.some((option) => /^--listen(=|$)/.test(option));
-    const settings = [...listens ? [] : ["--listen", `127.0.0.1:${this.port}`], "--data", this.data, ...elsewhere.options];
+    const settings = [...listens ? [] : ["--listen", `127.0.0.1:${this.port}`], "--data", this.data, ...server.options];
     const child = spawn(this.binary, [...settings, ...this.options],
       { env, stdio: ["ignore", "pipe", "pipe"] });
-    endWithUs(child, "SIGKILL");
+    killAtExit(child, "SIGKILL");
     for (const handle of [child, child.stdout, child.stderr]) handle?.unref();
     this.child = child;
     child.stdout.setEncoding("utf8").on("data", (text) => { this.stdout += text; });
@@ -198,7 +198,7 @@ class Gateway {
     return (await this.http.request("GET", "/readyz").catch(() => ({}))).status === 200;
   }
 
-  /** Sends SIGTERM; the process must end cleanly: status 0, nothing reported by a sanitizer. */
+  /** Sends SIGTERM. Throws unless the process ends with status 0, which it does not if a sanitizer reports anything. */
   async stop({ timeoutMs = 60_000 } = {}) {
     this.http.close();
     this.child.kill("SIGTERM");
@@ -221,7 +221,7 @@ class Gateway {
     return this.start({ ready });
   }
 
-  /** How the process ended: { code, signal }. Kills it if it does not end in time. */
+  /** Waits until the process has ended; returns { code, signal }. If it does not end in time, kills it and throws. */
   async ended(timeoutMs = 60_000) {
     let timer;
     const late = new Promise((resolve) => { timer = setTimeout(resolve, timeoutMs); });

@@ -1,5 +1,5 @@
-// Creates and changes runs over HTTP, from a seed, and remembers what each acknowledged write promised, so that it can be
-// checked later.
+// Creates and changes runs over HTTP, from a seed. It remembers what each acknowledged write promised, so that tests can
+// check it later.
 //
 //   const generator = new Generator(gateway, new Random(seed));
 //   await generator.work(500, { parallel: 8 });       // writers
@@ -18,14 +18,14 @@ export class Generator {
     this.promises = [];
     this.ids = [];
     this.batches = [];
-    this.busy = new Set(); // one writer per run, so that promises follow each other
+    this.busy = new Set(); // ids with a write in flight: one writer per run, so that promises have an order
     this.counts = new Map(); // id -> n of its metadata
     this.lastSeq = 0;
-    this.lost = 0; // writes without an answer: the gateway was killed
+    this.lost = 0; // writes without a response: the gateway was killed
     this.padding = 0; // bytes that metadata writes add
   }
 
-  /** Makes that many operations by parallel writers. */
+  /** Executes that many operations, by writers in parallel. */
   async work(count, { parallel = 8 } = {}) {
     let left = count;
     await Promise.all(Array.from({ length: parallel }, async () => { while (left-- > 0) await this.one(); }));
@@ -49,12 +49,12 @@ export class Generator {
     }
   }
 
-  /** Sends a request; a 2xx response is a promise from its position on. */
+  /** Sends a request. A 2xx response is a promise, which holds from its position on. */
   async #write(method, target, body, promise) {
     const { status, headers, json, text } = await this.gateway.http.request(method, target, { body });
     if (status === 503) return null; // draining, starting
     if (status >= 500 || status === 404) throw new Error(`${method} ${target}: ${status} ${text}`);
-    if (status >= 300) return null; // a state that does not allow it
+    if (status >= 300) return null; // the state of the run does not allow it
     const [, seq] = headers["x-runs-seq"]?.split(".") ?? [];
     if (seq === undefined) throw new Error(`${method} ${target}: no x-runs-seq`);
     this.lastSeq = Math.max(this.lastSeq, Number(seq));
@@ -72,7 +72,7 @@ export class Generator {
     return options;
   }
 
-  #born(id) {
+  #created(id) {
     if (!this.ids.includes(id)) this.ids.push(id);
     if (!this.counts.has(id)) this.counts.set(id, 0);
     return { id, what: "exists", holds: () => true };
@@ -80,12 +80,12 @@ export class Generator {
 
   trigger() {
     const task = this.random.pick(tasks), payload = { text: "x".repeat(this.random.below(200)), n: this.random.below(1e9) };
-    return this.#write("POST", `/api/v1/tasks/${task}/trigger`, { payload, options: this.#options() }, ({ id }) => [this.#born(id)]);
+    return this.#write("POST", `/api/v1/tasks/${task}/trigger`, { payload, options: this.#options() }, ({ id }) => [this.#created(id)]);
   }
 
   async batch() {
     const items = Array.from({ length: 2 + this.random.below(5) }, (_, i) => ({ task: this.random.pick(tasks), payload: i, options: this.#options() }));
-    const json = await this.#write("POST", "/api/v1/tasks/batch", { items }, ({ runs }) => runs.map(({ id }) => this.#born(id)));
+    const json = await this.#write("POST", "/api/v1/tasks/batch", { items }, ({ runs }) => runs.map(({ id }) => this.#created(id)));
     if (json) this.batches.push(json.id);
   }
 
@@ -113,7 +113,7 @@ export class Generator {
   }
 
   replay(id) {
-    return this.#write("POST", `/api/v1/runs/${id}/replay`, undefined, ({ id: copy }) => [this.#born(copy)]);
+    return this.#write("POST", `/api/v1/runs/${id}/replay`, undefined, ({ id: copy }) => [this.#created(copy)]);
   }
 
   // ---- the worker's side, along with the writers ----
@@ -134,7 +134,7 @@ export class Generator {
     while (this.working) {
       try {
         worker ??= await Worker.register(this.gateway, { tasks: described, hash: "model" });
-        // A dequeue that no longer waits must be closed, so that its run goes to another.
+        // A dequeue that has timed out must be closed, so that its run goes to another worker.
         const { json } = await worker.post("/engine/v1/dev/dequeue", { oldWorkers: [] }, { timeoutMs: 400 });
         for (const message of json?.dequeuedMessages ?? []) await this.#execute(new Attempt(worker, message));
       } catch (error) {

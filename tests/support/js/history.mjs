@@ -1,13 +1,13 @@
-// The state of the whole environment at every position, from a subscriber that receives every change; and the check of
-// other subscribers by it.
+// The state of the whole environment at every position, recorded by a subscriber that receives every change; and the
+// check of other subscribers against it.
 //
 //   recorder ──► History: run ► [rev, version, facts, state]
-//   subscriber ──► log: it knows version v of a run; it was in sync with S, live on filters
-//   judge: at each S all rows of live filters are those of the history at S; a version is the same
-//          state for every subscriber
+//   subscriber ──► log: it received version v of a run; it was in sync with S, live on filters
+//   judge: at each S all rows of live filters equal those of the history at S; a version is the
+//          same state for every subscriber
 //
-// While the recorder is not connected (a restart) the history has an interval of which only the end is known: states that
-// others received inside of it are judged at the next sync.
+// While the recorder is not connected (a restart), the history has an interval of which only the end is known. States
+// that others received within it are judged at the next sync.
 import assert from "node:assert/strict";
 import crypto from "node:crypto";
 
@@ -15,7 +15,7 @@ import { matches, RunsMirror } from "./runs.mjs";
 
 const alwaysSent = new Set(["id", "status", "tags", "batchId", "taskIdentifier", "createdAt", "updatedAt"]);
 
-/** A state as one short text, with the fields of a view. */
+/** A short text that identifies a state, of the fields that a view has. */
 export function digest(fields, wanted = () => true) {
   const text = JSON.stringify(Object.entries(fields).filter(([name]) => wanted(name)).sort(([a], [b]) => (a < b ? -1 : 1)));
   return text.length < 300 ? text : crypto.createHash("sha1").update(text).digest("hex");
@@ -25,7 +25,7 @@ export class History {
   constructor() {
     this.runs = new Map(); // id -> [{ rev, version, fields }], rising
     this.changes = []; // [{ rev, id }], rising
-    this.unknown = []; // [after, untilSeq): positions at which not everything is known
+    this.unknown = []; // [after, untilSeq): intervals in which changes may be missing
     this.seq = 0;
   }
 
@@ -40,7 +40,7 @@ export class History {
 
   isKnownAt(seq) { return seq <= this.seq && !this.unknown.some(([after, untilSeq]) => seq > after && seq < untilSeq); }
 
-  /** The run as it was at this position; undefined before its birth. */
+  /** The run as it was at this position; undefined before its creation. */
   at(id, seq) { return this.runs.get(id)?.findLast(({ rev }) => rev <= seq); }
 
   state(id, version) { return this.runs.get(id)?.find((entry) => entry.version === version); }
@@ -57,7 +57,7 @@ export class History {
   }
 }
 
-/** Subscribed to everything and never slow: fills the history. */
+/** Subscribes to everything, is never slow, and fills the history. */
 export class Recorder extends RunsMirror {
   constructor(options) {
     super(options);
@@ -74,7 +74,7 @@ export class Recorder extends RunsMirror {
   onRun(id, version, fields) { this.history.note(id, version, fields, this.frameSeq); }
 }
 
-/** A mirror that logs what it received, to be judged when the history exists. */
+/** A mirror that logs what it receives, to be judged when the history has the same changes. */
 export class Subscriber extends RunsMirror {
   constructor(name, options) {
     super(options);
@@ -141,13 +141,13 @@ export class Subscriber extends RunsMirror {
     assert.equal(this.view.get(id), then.version, `${this.name}: the version of ${id} when in sync with ${seq}`);
   }
 
-  /** At rest: the mirror has exactly the runs that its filters match. */
+  /** Asserts, when no run changes, that the mirror has exactly the runs that its filters match. */
   judgeTable(history) {
-    const live = this.liveFilters(), wanted = [], told = [...this.runs].map(([id, run]) => `${id} ${run.version}`);
+    const live = this.liveFilters(), wanted = [], shown = [...this.runs].map(([id, run]) => `${id} ${run.version}`);
     for (const [id, entries] of history.runs) {
       const { version, fields } = entries.at(-1);
       if (live.some((filter) => matches(filter, id, fields))) wanted.push(`${id} ${version}`);
     }
-    assert.deepEqual(told.sort(), wanted.sort(), `the table of ${this.name}`);
+    assert.deepEqual(shown.sort(), wanted.sort(), `the table of ${this.name}`);
   }
 }

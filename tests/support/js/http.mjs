@@ -34,8 +34,8 @@ export class HttpClient {
     });
   }
 
-  /** Closes idle connections, which a gateway closes when its clock is set ahead: a call on one of them could be
-   *  sent just then. */
+  /** Closes idle connections. A gateway closes them when its clock is set ahead, and a call could be sent on one of
+   *  them at that moment. */
   closeIdle() {
     for (const idle of Object.values(this.agent.freeSockets).flat()) idle.destroy();
   }
@@ -72,12 +72,12 @@ export class RawConnection {
       socket.on(event, () => { this.ended = true; this.wake(); });
   }
 
-  /** Resolves when the bytes have been handed to the kernel (or cannot be any more). */
+  /** Resolves when the kernel has the bytes, or the connection has failed. */
   send(bytes) {
     return new Promise((resolve) => this.socket.write(bytes, () => resolve()));
   }
 
-  /** Sends in pieces that end at the given offsets, each in a packet of its own. */
+  /** Sends pieces that end at the given offsets, each in a packet of its own. */
   async sendPieces(bytes, offsets) {
     const buffer = Buffer.from(bytes);
     for (let i = 0; i <= offsets.length; i++) {
@@ -93,8 +93,8 @@ export class RawConnection {
     try {
       while (!done(this.received.toString("latin1"), this.ended)) {
         if (late || this.ended) {
-          const so_far = JSON.stringify(this.received.toString("latin1").slice(0, 500));
-          throw new Error(`${what}: ${late ? `not within ${timeoutMs} ms` : "the peer closed"}, received ${so_far}`);
+          const received = JSON.stringify(this.received.toString("latin1").slice(0, 500));
+          throw new Error(`${what}: ${late ? `not within ${timeoutMs} ms` : "the peer closed"}, received ${received}`);
         }
         await new Promise((resolve) => { this.wake = resolve; });
       }

@@ -1,6 +1,6 @@
-// Subscribers by plain HTTP for the model test, judged like those of history.mjs. EventSubscriber reads text/event-stream
-// and reconnects with the last id, as EventSource does. PollSubscriber is the ShapeStream of the SDKs, which does not
-// know versions, so its rows are recognized by their content.
+// Subscribers over plain HTTP for the model test, judged like those of history.mjs. EventSubscriber reads
+// text/event-stream and reconnects with the last id, as EventSource does. PollSubscriber polls like the ShapeStream of
+// the SDKs. Polled rows have no versions, so the history finds their states by their content.
 import assert from "node:assert/strict";
 import http from "node:http";
 import zlib from "node:zlib";
@@ -9,18 +9,18 @@ import { sleep, until } from "./gateway.mjs";
 import { digest, Subscriber } from "./history.mjs";
 import { matches } from "./runs.mjs";
 
-const lists = (filter) => Object.entries(filter).map(([name, value]) => [name, value === true ? "1" : String(value)]);
+const queryOf = (filter) => Object.entries(filter).map(([name, value]) => [name, value === true ? "1" : String(value)]);
 
 export class EventSubscriber extends Subscriber {
   subscribe(filter) {
-    assert.equal(this.subscriptions.size, 0, "a stream is about one thing");
-    this.lastId = -1; // its messages say id 0
+    assert.equal(this.subscriptions.size, 0, "a stream has one subscription");
+    this.lastId = -1; // the next id is 0, which the messages of event streams have
     return super.subscribe(filter);
   }
 
   async connect() {
     const { port, token } = this.options, sub = this.subscriptions.get(0);
-    const query = new URLSearchParams(lists(sub.filter));
+    const query = new URLSearchParams(queryOf(sub.filter));
     if (this.options.hello?.fields) query.set("fields", String(this.options.hello.fields));
     const headers = { authorization: `Bearer ${token}`, accept: "text/event-stream", ...(this.lastEvent && { "last-event-id": this.lastEvent }) };
     const request = http.get({ port, host: "127.0.0.1", path: `/realtime/v1/events?${query}`, headers, agent: false });
@@ -32,7 +32,7 @@ export class EventSubscriber extends Subscriber {
     }
     const socket = { request, response };
     this.socket = socket;
-    this.owed = new Set(sub.complete ? [0] : []);
+    this.incomplete = new Set(sub.complete ? [0] : []);
     sub.live = false;
     let text = "";
     response.setEncoding("utf8").on("data", (piece) => {
@@ -60,17 +60,17 @@ export class EventSubscriber extends Subscriber {
     }
     try {
       if (message && message.op !== "drain") this.receive(message);
-      if (id) this.#tell(sub); // what the id covers is not sent again
+      if (id) this.#advance(sub); // what the id covers is not sent again
       const [, seq, base] = (id ?? "").split(".").map(Number);
       if (!id || !sub.live) return;
-      assert.ok(seq >= this.position.seq, `${this.name}: ${id} behind ${this.position.seq}`);
-      if (seq === base) this.receive({ op: "ping", seq }); // what a reconnect brings is what it was promised
+      assert.ok(seq >= this.position.seq, `${this.name}: ${id} is before ${this.position.seq}`);
+      if (seq === base) this.receive({ op: "ping", seq }); // judges the state at a position from which the client may resume
     } catch (error) { this.errors.push(error); }
   }
 
   /** The position of a WebSocket does not advance while it catches up; an event id does. */
-  #tell({ caught }) {
-    for (const run of caught) this.told.set(run, this.runs.get(run).version);
+  #advance({ caughtUp }) {
+    for (const run of caughtUp) this.delivered.set(run, this.runs.get(run).version);
   }
 
   async cut() {
@@ -81,16 +81,16 @@ export class EventSubscriber extends Subscriber {
   resume() { this.socket?.response.resume(); }
 }
 
-const words = { PENDING: "QUEUED", DEQUEUED: "EXECUTING", RETRYING_AFTER_FAILURE: "REATTEMPTING", WAITING_TO_RESUME: "FROZEN",
+const olderStatuses = { PENDING: "QUEUED", DEQUEUED: "EXECUTING", RETRYING_AFTER_FAILURE: "REATTEMPTING", WAITING_TO_RESUME: "FROZEN",
   PENDING_VERSION: "WAITING_FOR_DEPLOY", COMPLETED_SUCCESSFULLY: "COMPLETED", COMPLETED_WITH_ERRORS: "FAILED" };
 const times = { createdAt: "createdAt", updatedAt: "updatedAt", startedAt: "startedAt", delayUntil: "delayedUntil", queuedAt: "queuedAt", expiredAt: "expiredAt" };
 const same = ["id", "taskIdentifier", "ttl", "idempotencyKey"];
 const json = ["payload", "metadata", "output"];
 const final = ["COMPLETED", "CANCELED", "FAILED", "CRASHED", "INTERRUPTED", "SYSTEM_FAILURE", "EXPIRED", "TIMED_OUT"];
 
-/** A row in the form of the run object, as far as both have the same fields. */
+/** Converts a row into the form of the run object, for the fields that both have. */
 function fieldsOf(row) {
-  const fields = { status: words[row.status] ?? row.status, tags: JSON.parse(row.runTags ?? "[]"), number: Number(row.number), isTest: row.isTest === "t" };
+  const fields = { status: olderStatuses[row.status] ?? row.status, tags: JSON.parse(row.runTags ?? "[]"), number: Number(row.number), isTest: row.isTest === "t" };
   for (const name of same) fields[name] = row[name];
   for (const [column, name] of Object.entries(times)) fields[name] = row[column] && `${row[column]}Z`;
   for (const name of json) fields[name] = row[name] && JSON.parse(row[name]);
@@ -99,12 +99,12 @@ function fieldsOf(row) {
 const compared = new Set(["status", "tags", "number", "isTest", ...same, ...Object.values(times), ...json]);
 const digestOf = (fields) => digest(Object.fromEntries(Object.entries(fields).filter(([name, value]) => compared.has(name) && (value ?? null) !== null)));
 
-/** A response without rows ends a held poll: losing it would cost 20 s, and prove nothing. */
+/** Returns true if the loss of a response tests anything. One without rows ends a held poll: its loss would cost 20 s. */
 const hasRows = ({ body }) => body.length > '[{"headers":{"control":"up-to-date"}}]'.length;
 
 export class PollSubscriber {
-  constructor(name, { port, token, random, api, losing = 0, gzip = false }) {
-    Object.assign(this, { name, port, token, random, api, losing, gzip });
+  constructor(name, { port, token, random, api, lossRate = 0, gzip = false }) {
+    Object.assign(this, { name, port, token, random, api, lossRate, gzip });
     this.subscriptions = new Map();
     this.runs = new Map(); // key -> columns
     this.log = [];
@@ -115,7 +115,7 @@ export class PollSubscriber {
   }
 
   subscribe(filter) {
-    assert.equal(this.subscriptions.size, 0, "a shape is about one thing");
+    assert.equal(this.subscriptions.size, 0, "a shape has one subscription");
     this.filter = filter;
     this.subscriptions.set(0, { filter });
   }
@@ -139,7 +139,7 @@ export class PollSubscriber {
       try {
         const answer = await this.#ask();
         if (this.socket !== socket) return;
-        if (hasRows(answer) && this.random.chance(this.losing)) this.lost++; // lost in flight
+        if (hasRows(answer) && this.random.chance(this.lossRate)) this.lost++; // lost in flight
         else await this.#take(answer);
         if (this.slowMs) await sleep(this.random.below(this.slowMs));
       } catch (error) {
@@ -177,7 +177,7 @@ export class PollSubscriber {
     const messages = JSON.parse(packed ? zlib.gunzipSync(body) : body);
     for (const { key, value, headers: { operation } } of messages.filter((message) => message.key)) {
       const known = this.runs.get(key);
-      assert.ok(known || operation === "insert", `${this.name}: ${key} joins by an ${operation}`);
+      assert.ok(known || operation === "insert", `${this.name}: ${key} is added by an ${operation}`);
       const row = operation === "insert" ? value : { ...known, ...value };
       this.runs.set(key, row);
       const fields = fieldsOf(row);
@@ -221,7 +221,7 @@ export class PollSubscriber {
     }
   }
 
-  /** States arrive in order: none from before the one received last. */
+  /** Asserts that the state is one of the run, and not older than the state before it. */
   #judgeState(history, { id, state }) {
     const entries = history.runs.get(id) ?? [], before = this.view.get(id)?.version ?? 0;
     const entry = entries.find(({ version, fields }, i) => version >= before && (entries[i].shape ??= digestOf(fields)) === state);
@@ -238,13 +238,13 @@ export class PollSubscriber {
     assert.equal(this.view.get(id)?.state, then.shape ??= digestOf(then.fields), `${this.name}: ${id} when in sync with ${seq}`);
   }
 
-  /** At rest: it has exactly the runs that its filter matches. */
+  /** Asserts, when no run changes, that it has exactly the runs that its filter matches. */
   judgeTable(history) {
-    const wanted = [], told = [...this.runs].map(([id, row]) => `${id} ${digestOf(fieldsOf(row))}`);
+    const wanted = [], shown = [...this.runs].map(([id, row]) => `${id} ${digestOf(fieldsOf(row))}`);
     for (const [id, entries] of history.runs) {
       const { fields } = entries.at(-1);
       if (matches(this.filter, id, fields)) wanted.push(`${id} ${digestOf(fields)}`);
     }
-    assert.deepEqual(told.sort(), wanted.sort(), `the table of ${this.name}`);
+    assert.deepEqual(shown.sort(), wanted.sort(), `the table of ${this.name}`);
   }
 }

@@ -1,5 +1,5 @@
-// Writers that are interrupted, by a kill or worse, and the check afterwards: acknowledged writes exist, batches are
-// complete or absent, keys and positions continue.
+// Writers that a kill or a failing disk interrupts, and the check afterwards: acknowledged writes exist, batches are
+// complete or absent, and keys and positions continue.
 import assert from "node:assert/strict";
 
 import { keys, sleep } from "./gateway.mjs";
@@ -22,18 +22,18 @@ export async function everyRun(gateway) {
   return runs;
 }
 
-/** Writers that note what they sent and what was answered. */
+/** Writers that remember what they sent, and which writes were acknowledged. */
 export class Load {
-  /** disk: "sound"; "going": responses may be wrong; "gone": nothing is written. */
+  /** disk: "working", "failing" (responses may be wrong) or "failed" (nothing is written). */
   constructor(gateway, random) {
-    Object.assign(this, { gateway, random, disk: "sound" });
-    this.sent = new Map(); // tag -> how many runs it may have
+    Object.assign(this, { gateway, random, disk: "working" });
+    this.sent = new Map(); // tag -> number of runs in the request
     this.acknowledged = new Map(); // id -> tag
-    this.keys = new Map(); // idempotency key -> id, or null: not known whether there is one
+    this.keys = new Map(); // idempotency key -> id; null: unknown whether the run exists
     this.seq = 0;
   }
 
-  /** Makes one run that exists from the beginning. */
+  /** Creates one run before the writers start. */
   async begin() {
     const first = await trigger(this.gateway, { tags: ["sent-0"] });
     this.sent.set("sent-0", 1);
@@ -41,12 +41,12 @@ export class Load {
   }
 
   async run() {
-    this.over = false;
+    this.stopped = false;
     await Promise.all(Array.from({ length: 12 }, (_, i) => this.#write(i < 2)));
   }
 
   async #write(batches) {
-    while (!this.over) {
+    while (!this.stopped) {
       const tag = `sent-${this.sent.size}`;
       try {
         if (batches) await this.#batch(tag);
@@ -58,12 +58,13 @@ export class Load {
     }
   }
 
-  /** Returns true if the response reflects the disk; began: the state of the disk when the request was sent. */
+  /** Returns true if a successful response means that the write is on disk. began: the state of the disk when the request
+   *  was sent. */
   async #counts({ status, text }, success, began) {
-    if (this.disk === "sound") assert.equal(status, success, text);
-    else if (began === "gone") assert.equal(status, 503, `without a disk: ${text}`);
+    if (this.disk === "working") assert.equal(status, success, text);
+    else if (began === "failed") assert.equal(status, 503, `without a disk: ${text}`);
     if (status === 503) await sleep(5); // before the next try
-    return this.disk === "sound";
+    return this.disk === "working";
   }
 
   #note(reply, ids, tag) {
@@ -72,7 +73,7 @@ export class Load {
     this.epoch ??= reply.headers["x-runs-seq"].split(".")[0];
   }
 
-  // An expired run would free its key: these do not expire, however long the test takes.
+  // An expired run would free its key, so these runs do not expire during the test.
   async #trigger(tag) {
     const key = this.random.chance(0.3) ? tag : undefined;
     this.sent.set(tag, 1);
@@ -97,7 +98,7 @@ export class Load {
     const runs = await everyRun(this.gateway), counts = new Map();
     for (const [id, tag] of this.acknowledged) assert.deepEqual(runs.get(id), [tag], `${id} was acknowledged`);
     for (const [id, [tag]] of runs) {
-      assert.ok(this.sent.has(tag), `${id} was never asked for`);
+      assert.ok(this.sent.has(tag), `${id} was never requested`);
       counts.set(tag, (counts.get(tag) ?? 0) + 1);
     }
     for (const [tag, count] of counts) assert.equal(count, this.sent.get(tag), `${tag}: whole or absent`);

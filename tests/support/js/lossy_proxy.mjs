@@ -1,5 +1,5 @@
-// A proxy between a client and the gateway that loses responses: the request was carried out, but its sender does not get
-// the response.
+// A proxy between a client and the gateway that loses responses: the gateway handles the request, but the client does not
+// get the response.
 //
 //   const proxy = await LossyProxy.start(gateway.port);
 //   await proxy.lose(/\/attempts\/start$/, { holding: run, meanwhile: () => gateway.kill() });
@@ -22,7 +22,8 @@ export class LossyProxy {
     this.server.keepAliveTimeout = 0;
   }
 
-  /** Loses the next response of this path that contains a text; resolves when it is lost and meanwhile() has ended. */
+  /** Loses the next response of this path whose body contains the text `holding`, then calls meanwhile(). Resolves when
+   *  meanwhile() has ended. */
   lose(path, { holding = "", meanwhile = async () => {} } = {}) {
     return new Promise((resolve, reject) => this.losing.push({ path, holding, meanwhile, resolve, reject }));
   }

@@ -1,4 +1,4 @@
-// Makes a fixture: a data directory with something of every kind, and the responses of the gateway that wrote it.
+// Makes a fixture: a data directory with objects of every kind, and the responses of the gateway that wrote it.
 // tests/integration/upgrade.test.mjs opens it with today's gateway.
 //
 //   GATEWAY_BIN=/a/released/runcast node tests/support/js/make_fixture.mjs tests/fixtures/data_100.tar.gz
@@ -124,7 +124,7 @@ const polled = await gateway.get("/realtime/v1/runs?tags=fixture&offset=-1", { h
 const poll = { offset: polled.headers["electric-offset"], handle: polled.headers["electric-handle"] };
 await made(gateway.put(`/api/v1/runs/${states.DELAYED}/metadata`, { metadata: { changed: "after the position" } }));
 
-// ---- closed, opened again, requested, packed ----
+// ---- the gateway is restarted, its responses are recorded, and the database is packed ----
 
 await gateway.stop();
 await gateway.restart();
@@ -142,5 +142,5 @@ execFileSync("python3", ["-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]
 const seen = { madeAt: Date.now(), position: mirror.position, poll, changed: states.DELAYED, answers };
 fs.writeFileSync(path.join(folder, "seen.json"), JSON.stringify(seen, null, 1));
 execFileSync("tar", ["-czf", target, "-C", folder, "runcast.db", "encryption.key", "seen.json"]);
-console.log(`${target}: ${fs.statSync(target).size} bytes, ${answers.length} answers: ${JSON.stringify(answers.filter(({ status }) => status >= 400).map(({ call, status }) => [call, status]))}`);
+console.log(`${target}: ${fs.statSync(target).size} bytes, ${answers.length} responses; refused: ${JSON.stringify(answers.filter(({ status }) => status >= 400).map(({ call, status }) => [call, status]))}`);
 process.exit(0);

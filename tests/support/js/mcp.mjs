@@ -1,5 +1,5 @@
-// The official CLI's MCP server, unmodified: `trigger.dev mcp`, called by the client of the protocol's own SDK, as an
-// editor would do it.
+// The official CLI's MCP server, unmodified: `trigger.dev mcp`, called by the client of the protocol's SDK like by an
+// editor.
 //
 //   const mcp = await startMcp({ t, gateway, folder });
 //   const { text, isError } = await mcp.call("list_runs", { environment: "dev" });
@@ -34,7 +34,7 @@ export async function startMcp({ t, gateway, folder = workerFolder, env = {}, fl
     },
   }));
   t.after(async () => {
-    await call("stop_dev_server"); // otherwise the CLI that it started stays
+    await call("stop_dev_server"); // otherwise the CLI that it started keeps running
     await client.close();
   });
   return { call, tools: async () => (await client.listTools()).tools.map(({ name }) => name) };

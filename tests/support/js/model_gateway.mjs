@@ -1,10 +1,10 @@
 // The delivery rules of runs.v1 as a model, after tests/conformance/realtime/ws-model.mjs, which serves clients through
-// sockets of scripted_gateway.mjs: which frames are sent, when, and which of them arrive is drawn. A gateway that drains
-// keeps its connections while new ones exist, as if there were several gateways.
+// sockets of scripted_gateway.mjs: a random generator decides which frames are sent, when, and which of them arrive. A gateway that drains keeps
+// its connections while new ones exist, as if there were several gateways.
 import assert from "node:assert/strict";
 
 const columns = ["status", "durationMs", "metadata", "output"];
-const ringMost = 6, wireMost = 3;
+const maxRecent = 6, maxFrames = 3;
 
 export class ModelGateway {
   constructor(random) {
@@ -33,7 +33,7 @@ export class ModelGateway {
     if (run.version === 1) run.wholeRev = seq;
     const row = run.wholeRev === seq ? this.whole(run) : [run.id, run.version, { ...fields }];
     this.recent.push({ seq, id: run.id, tags: { ...run.tags }, row });
-    while (this.recent.length > ringMost) this.dropped = this.recent.shift().seq;
+    while (this.recent.length > maxRecent) this.dropped = this.recent.shift().seq;
   }
 
   whole(run) {
@@ -46,7 +46,7 @@ export class ModelGateway {
     return [...this.runs.values()].reverse().filter(({ fields }) => fields.status % 2 === filter.odd).slice(0, limit);
   }
 
-  /** For a client that was complete at base. */
+  /** The row of a run for a client that was complete at base. */
   since(run, base) {
     if (run.wholeRev > base || base === 0) return this.whole(run);
     const fields = { status: run.fields.status, durationMs: run.fields.durationMs };
@@ -56,13 +56,13 @@ export class ModelGateway {
 
   accept(socket) { this.links.add(new Link(this, socket)); }
 
-  /** Killed and restarted on the same data; or on older data, in a new epoch. */
+  /** Ends all connections like a kill and a restart: on the same data, or on older data in a new epoch. */
   restart(epoch = this.epoch) {
     for (const link of [...this.links]) link.end(1006);
     Object.assign(this, { recent: [], dropped: this.seq, epoch });
   }
 
-  /** Returns true if the mirror of a filter, in sync up to seq, is what it must be. */
+  /** Asserts that the mirror of a filter, in sync up to seq, has the runs as they were at seq. */
   check(filter, mirror, seq) {
     for (const run of this.runs.values()) {
       if (!fits(filter, run.id, run.tags) || joined(filter, run) > seq) continue;
@@ -82,7 +82,7 @@ class Link {
   live = new Map();
   catching = new Map();
   watches = new Map();
-  wire = [];
+  frames = [];
   visits = 0;
 
   constructor(gateway, socket) {
@@ -96,57 +96,57 @@ class Link {
   }
 
   #read({ op, id, from, ...filter }) {
-    if (op === "hello") return this.#say({ op: "welcome", epoch: this.gateway.epoch, seq: this.gateway.seq, limits: { burst: 200, messagesPerSecond: 50 } });
+    if (op === "hello") return this.#queue({ op: "welcome", epoch: this.gateway.epoch, seq: this.gateway.seq, limits: { burst: 200, messagesPerSecond: 50 } });
     if (op === "watch") {
       this.watches.set(id, { request: filter, seq: 0, has: undefined });
-      return this.#say({ op: "ok", id, mode: "snapshot" });
+      return this.#queue({ op: "ok", id, mode: "snapshot" });
     }
     if (op === "unsub") {
       const known = this.live.delete(id) || this.catching.delete(id) || this.watches.delete(id);
-      return this.#say(known ? { op: "end", id } : { op: "error", id, code: "unknown_id", message: "none" });
+      return this.#queue(known ? { op: "end", id } : { op: "error", id, code: "unknown_id", message: "none" });
     }
     const resumes = from && from[0] === this.gateway.epoch && from[1] <= this.gateway.seq;
     this.catching.set(id, { filter, seen: resumes ? from[1] : 0, base: resumes ? from[2] : 0 });
-    return this.#say({ op: "ok", id, mode: resumes ? "resume" : "snapshot" });
+    return this.#queue({ op: "ok", id, mode: resumes ? "resume" : "snapshot" });
   }
 
-  #say(message) { this.wire.push(message); }
+  #queue(message) { this.frames.push(message); }
 
-  /** The next frame arrives. */
+  /** Delivers the next frame. */
   deliver() {
-    const message = this.wire.shift();
+    const message = this.frames.shift();
     if (this.socket.readyState === 0) this.socket.open();
-    if (message) this.socket.says(message);
+    if (message) this.socket.deliver(message);
   }
 
-  /** Frames in flight are lost. */
+  /** Closes the connection; frames in flight are lost. */
   end(code) {
     this.gateway.links.delete(this);
-    this.socket.ends(code);
+    this.socket.remoteClose(code);
   }
 
-  drain() { this.#say({ op: "drain", in: 0 }); }
+  drain() { this.#queue({ op: "drain", in: 0 }); }
 
   visit(most) {
     const { gateway } = this;
-    if (this.socket.readyState !== 1 || this.wire.length >= wireMost) return;
+    if (this.socket.readyState !== 1 || this.frames.length >= maxFrames) return;
     for (const [id, watch] of this.watches) this.#visitWatch(id, watch, most);
     if (!this.live.size) this.seen = this.base = gateway.seq;
     const clean = this.#visitLive(most);
-    if (this.wire.length >= wireMost) return;
+    if (this.frames.length >= maxFrames) return;
     for (const [id, one] of this.catching) {
       const changed = this.#changedSince(one.seen, [one.filter]);
       if (changed.length <= most && !clean) return;
       const part = changed.slice(0, most), more = changed.length > most;
       one.seen = more ? part.at(-1).rev : gateway.seq;
-      this.#say({ op: "rows", id, seq: one.seen, more, rows: part.map((run) => gateway.since(run, one.base)) });
+      this.#queue({ op: "rows", id, seq: one.seen, more, rows: part.map((run) => gateway.since(run, one.base)) });
       if (more) return;
       this.catching.delete(id);
       this.live.set(id, one.filter);
       this.seen = this.base = gateway.seq;
       return;
     }
-    if (clean && this.live.size && gateway.random.chance(0.1)) this.#say({ op: "ping", seq: gateway.seq });
+    if (clean && this.live.size && gateway.random.chance(0.1)) this.#queue({ op: "ping", seq: gateway.seq });
   }
 
   /** The changes of a list; the whole list at first, and for a client that fell behind. */
@@ -162,7 +162,7 @@ class Link {
     if (!begin && !rows.length) return;
     gateway.lists.set(`${gateway.seq} ${JSON.stringify(request)}`, list.map((run) => gateway.whole(run)[2]));
     for (let at = 0; at === 0 || at < rows.length; at += most)
-      this.#say({ op: "list", id, seq: gateway.seq, ...(begin && at === 0 && { begin }), more: at + most < rows.length, rows: rows.slice(at, at + most) });
+      this.#queue({ op: "list", id, seq: gateway.seq, ...(begin && at === 0 && { begin }), more: at + most < rows.length, rows: rows.slice(at, at + most) });
   }
 
   #changedSince(seq, filters) {
@@ -175,14 +175,14 @@ class Link {
     if (this.seen === gateway.seq && this.seen === this.base) return true;
     if (this.seen === this.base && this.seen >= gateway.dropped) {
       for (const { seq, id, tags, row } of gateway.recent)
-        if (seq > this.seen && filters.some((filter) => fits(filter, id, tags))) this.#say({ op: "patch", seq, rows: [row] });
+        if (seq > this.seen && filters.some((filter) => fits(filter, id, tags))) this.#queue({ op: "patch", seq, rows: [row] });
       this.seen = this.base = gateway.seq;
       return true;
     }
     const changed = this.#changedSince(this.seen, filters), more = changed.length > most;
     const newest = more && ++this.visits % 8 === 0, part = newest ? changed.slice(-most) : changed.slice(0, most);
     if (!newest) this.seen = more ? part.at(-1).rev : gateway.seq;
-    this.#say({ op: "patch", seq: this.seen, more, rows: part.map((run) => gateway.since(run, this.base)) });
+    this.#queue({ op: "patch", seq: this.seen, more, rows: part.map((run) => gateway.since(run, this.base)) });
     if (!more) this.base = this.seen;
     return !more;
   }

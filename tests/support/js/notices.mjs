@@ -10,7 +10,7 @@ import { opcodes, WebSocket } from "./websocket.mjs";
 export const target = "/socket.io/?EIO=4&transport=websocket";
 
 export class NoticeSocket {
-  /** The upgrade and the open packet: { t, key, headers }; key null: no credential. */
+  /** Opens a socket, and reads its open packet: { t, key, headers }; key null: no credential. */
   static async open(gateway, { t, key = keys.dev, headers = {} } = {}) {
     const authorization = key ? { authorization: `Bearer ${key}` } : {};
     const ws = await WebSocket.open({ port: gateway.port, target, headers: { ...authorization, ...headers } });
@@ -22,11 +22,11 @@ export class NoticeSocket {
     return socket;
   }
 
-  /** The same inside a namespace, subscribed to runs. */
+  /** Opens a socket, joins a namespace, and subscribes to runs. */
   static async connect(gateway, { runs = [], space = "/dev-worker", ...more } = {}) {
     const socket = await NoticeSocket.open(gateway, more);
     socket.space = space;
-    socket.say(`40${space},`);
+    socket.send(`40${space},`);
     assert.match(await socket.next(), new RegExp(`^40${space},{"sid":"[\\w-]{20}"}$`));
     if (runs.length) socket.subscribe(...runs);
     await socket.caughtUp();
@@ -42,12 +42,12 @@ export class NoticeSocket {
     ws.closed.then(() => { for (const look of this.waiting.slice()) look(); });
   }
 
-  say(text) { this.ws.send(opcodes.text, text); }
-  emit(...event) { this.say(`42${this.space},${JSON.stringify(event)}`); }
+  send(text) { this.ws.send(opcodes.text, text); }
+  emit(...event) { this.send(`42${this.space},${JSON.stringify(event)}`); }
   subscribe(...runs) { this.emit("run:subscribe", { version: "1", runFriendlyIds: runs }); }
   unsubscribe(...runs) { this.emit("run:unsubscribe", { version: "1", runFriendlyIds: runs }); }
 
-  /** The next packet that wanted() accepts; removes it from the list. */
+  /** Returns the next packet that wanted() accepts, and removes it from the list. */
   next(wanted = () => true, { timeoutMs = 30_000 } = {}) {
     return new Promise((resolve, reject) => {
       const end = (settle, value) => {
@@ -60,7 +60,7 @@ export class NoticeSocket {
         if (at >= 0) end(resolve, this.packets.splice(at, 1)[0]);
         else if (this.ws.isClosed) end(reject, new Error("the socket was closed"));
       };
-      const timer = setTimeout(() => end(reject, new Error(`no such packet within ${timeoutMs} ms, but ${this.packets}`)), timeoutMs);
+      const timer = setTimeout(() => end(reject, new Error(`no such packet within ${timeoutMs} ms; received: ${this.packets}`)), timeoutMs);
       this.waiting.push(look);
       look();
     });
@@ -70,10 +70,10 @@ export class NoticeSocket {
   notice(id) { return this.next((packet) => packet === this.noticeOf(id)); }
   notices() { return this.packets.filter((packet) => packet.includes("run:notify")); }
 
-  /** Waits until earlier messages were handled, and everything that follows from them has arrived. */
+  /** Waits until the gateway has handled earlier messages, and their responses have arrived. */
   async caughtUp() {
     const mark = `${Math.random()}`;
-    this.say(`2${mark}`);
+    this.send(`2${mark}`);
     await this.next((packet) => packet === `3${mark}`);
   }
 }

@@ -1,21 +1,21 @@
-// A relay between a gateway and PostgreSQL that understands the messages of their protocol, and loses, holds back or
-// doubles the ones that a test names.
+// A relay between a gateway and PostgreSQL that understands the messages of their protocol. It loses, holds back or
+// repeats the messages that a test names.
 //
 //   const relay = await PgRelay.start(postgres, t);           relay.url for the gateway
 //   const rule = relay.order("cut", { from: "server", at: 3, of: "commit_v100" });
 //   await rule.struck;
 //   relay.hold("server"); relay.pass(); relay.refuse(); relay.accept();
-//   relay.delayMs = 50;    delays each message of the server, one after the other; 0: no delay
+//   relay.delayMs = 50;    delays each message of the server, after the delay of the one before; 0: no delay
 //
-// An order counts the messages of one direction from the moment that it is given, on all connections or on those that
-// have sent a text, and strikes once, at the n-th of them:
+// An order counts the messages of one direction from then on, on all connections or on those that have sent a text. It
+// strikes once, at the n-th of them:
 //
 //   cut      the message is lost, and the connection with it
 //   tear     half of the message arrives, then the connection ends
 //   drop     the message is lost without a sign
 //   stall    this message and those after it in its direction wait for pass()
-//   double   the statement that the message belongs to is also sent on a connection of the relay's own
-//   ghost    the connection ends, the statement is not sent; it reaches the server at pass()
+//   double   the message's statement is sent, and sent again on a connection of the relay's own
+//   ghost    the connection ends, and its statement is not sent; pass() sends it to the server
 import net from "node:net";
 
 import { freePort, sleep } from "./gateway.mjs";
@@ -24,7 +24,7 @@ const SSL_REQUEST = 80877103, GSS_REQUEST = 80877104, PROTOCOL_3 = 196608;
 const ENDS_STATEMENT = new Set(["S", "Q"]); // Sync, Query
 const READY = "Z";
 
-/** Bytes in, whole messages out. */
+/** Splits bytes into whole messages. */
 class Messages {
   constructor({ startup }) { Object.assign(this, { rest: Buffer.alloc(0), startup }); }
 
@@ -45,7 +45,7 @@ class Messages {
 }
 
 /** One direction of a connection. */
-class Lane {
+class Direction {
   constructor(target) { Object.assign(this, { target, held: false, waiting: [] }); }
 
   send(bytes, delayMs) {
@@ -54,7 +54,7 @@ class Lane {
     else this.#sendLate(bytes, delayMs);
   }
 
-  /** Sends after what is late already, so that everything stays in order. */
+  /** Sends after the messages that are already delayed, so that their order stays. */
   async #sendLate(bytes, delayMs) {
     const before = this.late, sent = (async () => { await before; if (delayMs) await sleep(delayMs); this.target.write(bytes); })();
     this.late = sent;
@@ -71,9 +71,9 @@ class Lane {
 class Connection {
   constructor(relay, client) {
     const server = net.connect(relay.target);
-    Object.assign(this, { relay, client, server, said: "", statement: [], statements: 0, lost: false });
-    this.lanes = { client: new Lane(server), server: new Lane(client) };
-    for (const from of ["client", "server"]) if (relay.held.has(from)) this.lanes[from].held = true;
+    Object.assign(this, { relay, client, server, sentText: "", statement: [], statements: 0, lost: false });
+    this.directions = { client: new Direction(server), server: new Direction(client) };
+    for (const from of ["client", "server"]) if (relay.held.has(from)) this.directions[from].held = true;
     this.#listen("client", client, new Messages({ startup: true }));
     this.#listen("server", server, new Messages({ startup: false }));
   }
@@ -82,7 +82,7 @@ class Connection {
     socket.setNoDelay(true);
     socket.on("data", (bytes) => {
       for (const message of messages.take(bytes)) if (!this.lost) this.#on(from, message);
-      const { target } = this.lanes[from];
+      const { target } = this.directions[from];
       if (target.writableNeedDrain) {
         socket.pause();
         target.once("drain", () => socket.resume());
@@ -91,9 +91,10 @@ class Connection {
     socket.on("error", () => {}).on("close", () => this.#ended(from));
   }
 
-  /** One side has closed; the other gets its end after what was sent, or not at all while that is held. */
+  /** One side has closed its connection: closes the other side after the messages that were sent. Does nothing while this
+   *  direction is held. */
   #ended(from) {
-    if (!this.lanes[from].held) this.end();
+    if (!this.directions[from].held) this.end();
   }
 
   #on(from, message) {
@@ -101,35 +102,35 @@ class Connection {
     if (from === "client") {
       if (type === `${SSL_REQUEST}` || type === `${GSS_REQUEST}`) return void this.client.write("N");
       if (type === `${PROTOCOL_3}`) this.startup = bytes;
-      else this.#note(type, bytes);
+      else this.#remember(type, bytes);
     }
     const rule = this.relay.rule(this, from);
     if (rule === "cut" || rule === "tear") return this.#lose(from, rule === "tear" ? bytes : undefined);
     if (rule === "drop") return;
-    if (rule === "stall") this.lanes[from].held = true;
-    if (rule === "double" || rule === "ghost") this.twice = rule;
-    if (this.twice !== "ghost" || from === "server") this.lanes[from].send(bytes, from === "server" ? this.relay.delayMs : 0);
-    if (from === "client" && ENDS_STATEMENT.has(type)) this.#ownStatement();
+    if (rule === "stall") this.directions[from].held = true;
+    if (rule === "double" || rule === "ghost") this.fault = rule;
+    if (this.fault !== "ghost" || from === "server") this.directions[from].send(bytes, from === "server" ? this.relay.delayMs : 0);
+    if (from === "client" && ENDS_STATEMENT.has(type)) this.#endStatement();
   }
 
-  #note(type, bytes) {
-    if (!this.said.includes(bytes.toString("latin1"))) this.said = (this.said + bytes.toString("latin1")).slice(-65536);
+  #remember(type, bytes) {
+    if (!this.sentText.includes(bytes.toString("latin1"))) this.sentText = (this.sentText + bytes.toString("latin1")).slice(-65536);
     this.statement.push(bytes);
   }
 
-  /** The statement is complete: does with it what a "double" or a "ghost" requires. */
-  #ownStatement() {
+  /** Handles a complete statement: a "double" repeats it, a "ghost" keeps it for pass(). */
+  #endStatement() {
     this.statements++;
-    const statement = Buffer.concat(this.statement.splice(0)), { twice } = this;
-    this.twice = undefined;
-    if (twice === "double") this.relay.say(this.startup, statement);
-    if (twice !== "ghost") return;
-    this.relay.ghosts.push(() => this.relay.say(this.startup, statement));
+    const statement = Buffer.concat(this.statement.splice(0)), { fault } = this;
+    this.fault = undefined;
+    if (fault === "double") this.relay.execute(this.startup, statement);
+    if (fault !== "ghost") return;
+    this.relay.ghosts.push(() => this.relay.execute(this.startup, statement));
     this.end();
   }
 
   #lose(from, bytes) {
-    if (bytes) this.lanes[from].target.write(bytes.subarray(0, bytes.length / 2));
+    if (bytes) this.directions[from].target.write(bytes.subarray(0, bytes.length / 2));
     this.end();
   }
 
@@ -150,10 +151,10 @@ export class PgRelay {
 
   constructor(target, port) {
     Object.assign(this, { target, port, url: `postgresql://runcast@127.0.0.1:${port}/runcast`,
-      connections: new Set(), rules: [], ghosts: [], held: new Set(), twins: 0, messages: { client: 0, server: 0 } });
+      connections: new Set(), rules: [], ghosts: [], held: new Set(), repeated: 0, messages: { client: 0, server: 0 } });
   }
 
-  /** { from: "client" or "server", at: n, of: a text that the connection has sent } */
+  /** { from: "client" or "server"; at: n; of: a text that the connection has sent } */
   order(what, { from = "client", at = 1, of = "" } = {}) {
     const rule = { what, from, left: at, of, seen: 0 };
     rule.struck = new Promise((resolve) => { rule.strike = resolve; });
@@ -164,11 +165,11 @@ export class PgRelay {
   /** Removes all orders. */
   forget() { this.rules = []; }
 
-  /** For connections: returns what to do with the next message of a direction. */
+  /** Called by connections for each message: returns the order that strikes it, or undefined. */
   rule(connection, from) {
     this.messages[from]++;
     for (const rule of this.rules) {
-      if (rule.from !== from || !connection.said.includes(rule.of) || --rule.left > 0) continue;
+      if (rule.from !== from || !connection.sentText.includes(rule.of) || --rule.left > 0) continue;
       this.rules.splice(this.rules.indexOf(rule), 1);
       rule.strike(connection);
       return rule.what;
@@ -176,15 +177,15 @@ export class PgRelay {
     return undefined;
   }
 
-  /** Executes a statement on a connection of our own, and waits for its end. */
-  async say(startup, statement) {
+  /** Executes a statement on a connection of the relay's own, and waits for its end. */
+  async execute(startup, statement) {
     const socket = net.connect(this.target).on("error", () => {}), messages = new Messages({ startup: false });
     let ready = 0;
     socket.write(startup);
     for await (const bytes of socket) {
       for (const { type } of messages.take(bytes)) {
         if (type !== READY) continue;
-        if (++ready === 2) return void this.twins++;
+        if (++ready === 2) return void this.repeated++;
         socket.write(statement);
       }
     }
@@ -194,20 +195,20 @@ export class PgRelay {
   hold(from) {
     for (const one of from ? [from] : ["client", "server"]) {
       this.held.add(one);
-      for (const { lanes } of this.connections) lanes[one].held = true;
+      for (const { directions } of this.connections) directions[one].held = true;
     }
   }
 
-  /** Releases what was held or kept back. */
+  /** Sends held messages and kept statements, and ends connections of which one side has closed. */
   pass() {
     this.held.clear();
-    for (const { lanes } of this.connections) for (const lane of Object.values(lanes)) lane.pass();
+    for (const { directions } of this.connections) for (const direction of Object.values(directions)) direction.pass();
     for (const connection of [...this.connections])
       if (connection.client.destroyed || connection.server.destroyed) connection.end();
     return Promise.all(this.ghosts.splice(0).map((ghost) => ghost()));
   }
 
-  /** Ends connections, and accepts no others. */
+  /** Ends all connections, and accepts no new ones. */
   async refuse() {
     const closed = new Promise((resolve) => this.server.close(resolve));
     for (const connection of [...this.connections]) connection.end();

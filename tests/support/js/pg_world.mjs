@@ -1,5 +1,5 @@
-// A PostgreSQL and a relay before it for a test in C (tests/support/world/pg_world.h): a line in is an order, a line
-// out its result, `ok …` or `error …`. Ends with its standard input.
+// A PostgreSQL, and a relay to it, for a test in C (tests/support/world/pg_world.h). Each line of standard input is an
+// order; each line of output is its result, `ok …` or `error …`. Ends when its standard input ends.
 import readline from "node:readline";
 
 import { PgRelay } from "./pg_relay.mjs";
@@ -15,16 +15,16 @@ const orders = {
   kill: () => postgres.kill(),
   readonly: (on) => postgres.readOnly(on === "on"),
   freeze: () => postgres.freeze(),
-  continue: () => postgres.goOn(),
+  continue: () => postgres.resume(),
   endbackends: (how, ...holding) => `${postgres.endBackends({ kill: how === "kill", holding: holding.join(" ") })}`,
-  ask: (...sql) => postgres.ask(sql.join(" ")).replaceAll("\n", ";"),
+  ask: (...sql) => postgres.query(sql.join(" ")).replaceAll("\n", ";"),
   order: (what, from, at, of) => {
     struck = 0;
     relay.forget();
     relay.order(what, { from, at: Number(at), of }).struck.then(() => { struck = 1; });
   },
   struck: () => `${struck}`,
-  twins: () => `${relay.twins}`,
+  repeated: () => `${relay.repeated}`,
   forget: () => relay.forget(),
   hold: (from) => relay.hold(from),
   pass: () => relay.pass().then(() => ""),

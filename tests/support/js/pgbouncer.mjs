@@ -1,5 +1,5 @@
-// PgBouncer before a PostgreSQL of a test's own, in transaction mode: a statement uses any free connection, so nothing
-// that belongs to a session can be relied on.
+// PgBouncer in front of a test's own PostgreSQL, in transaction mode: a statement uses any free connection, so clients
+// cannot rely on anything that belongs to a session.
 //
 //   const pooler = await startPgBouncer(postgres, { t, connections: 3 });
 //   pooler.url                       for the gateway
@@ -34,15 +34,15 @@ server_login_retry = 1
   async start() {
     const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
     const [command, args] = asUser("pgbouncer", [path.join(this.folder, "pgbouncer.ini")]);
-    this.said = "";
+    this.output = "";
     const child = this.child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], cwd: "/", env });
     for (const handle of [child, child.stdout, child.stderr]) handle.unref();
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { this.said += text; });
-    this.exited = new Promise((resolve) => { child.on("error", (error) => { this.said += error; resolve(); }).on("exit", resolve); });
-    const answers = () => new Promise((resolve) => {
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { this.output += text; });
+    this.exited = new Promise((resolve) => { child.on("error", (error) => { this.output += error; resolve(); }).on("exit", resolve); });
+    const accepts = () => new Promise((resolve) => {
       const socket = net.connect(this.port, "127.0.0.1", () => { socket.destroy(); resolve(true); }).on("error", () => resolve(false));
     });
-    await until(() => child.exitCode === null ? answers() : Promise.reject(new Error(`PgBouncer does not start:\n${this.said}`)), { what: "PgBouncer" });
+    await until(() => child.exitCode === null ? accepts() : Promise.reject(new Error(`PgBouncer does not start:\n${this.output}`)), { what: "PgBouncer" });
     return this;
   }
 

@@ -1,4 +1,4 @@
-// Many requests at once on one connection, each answered in turn: HTTP/1.1 pipelining, raw.
+// HTTP/1.1 pipelining: many requests at once on one connection, whose responses arrive in their order.
 import net from "node:net";
 
 export class Pipe {
@@ -12,7 +12,7 @@ export class Pipe {
   constructor(socket) {
     Object.assign(this, { socket, waiting: [], rest: "" });
     socket.setEncoding("latin1").on("data", (text) => this.receive(text)).on("error", (error) => this.fail(error))
-      .on("close", () => this.fail(new Error(`the connection was closed, ${this.waiting.length} answers are missing`)));
+      .on("close", () => this.fail(new Error(`the connection was closed, ${this.waiting.length} responses are missing`)));
   }
 
   fail(error) {

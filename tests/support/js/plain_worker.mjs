@@ -1,12 +1,12 @@
-// The smallest deployed worker: one process, no packages, one run at a time, of all environments of its token. The table
-// at the top says what it does with a run. It prints events on stdout, one line of JSON each.
+// The smallest worker for deployed versions: one process, no packages, one run at a time, for all environments of its
+// token. The table `tasks` has what each task does. It prints events on stdout, one line of JSON each.
 //
 //   URL=http://127.0.0.1:3030 WORKER_TOKEN=tr_wgt_… HEARTBEAT_MS=200 node plain_worker.mjs
 import { randomUUID } from "node:crypto";
 
 const { URL: base, WORKER_TOKEN: token, HEARTBEAT_MS = "30000" } = process.env;
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const tell = (event) => process.stdout.write(`${JSON.stringify(event)}\n`);
+const printEvent = (event) => process.stdout.write(`${JSON.stringify(event)}\n`);
 
 const tasks = {
   double: async (n) => n * 2,
@@ -18,7 +18,7 @@ const tasks = {
   },
 };
 
-/** Repeats a request until it is answered; the same id marks it as the same call. */
+/** Repeats a request until it gets a response other than 5xx. The idempotency key marks it as the same call. */
 async function call(method, path, body) {
   const headers = { authorization: `Bearer ${token}`, "x-trigger-worker-instance-name": "plain", "x-trigger-request-idempotency-key": randomUUID() };
   for (;; await sleep(50)) {
@@ -34,9 +34,9 @@ async function call(method, path, body) {
 async function execute(message) {
   const at = `runs/${message.run.friendlyId}/snapshots`;
   const start = await call("POST", `${at}/${message.snapshot.friendlyId}/attempts/start`, { isWarmStart: true });
-  if (start.status !== 200) return tell({ event: "refused", run: message.run.friendlyId, status: start.status });
+  if (start.status !== 200) return printEvent({ event: "refused", run: message.run.friendlyId, status: start.status });
   const { execution, snapshot } = start.json;
-  tell({ event: "started", run: execution.run.id, attempt: execution.attempt.number });
+  printEvent({ event: "started", run: execution.run.id, attempt: execution.attempt.number });
   const beat = setInterval(() => call("POST", `${at}/${snapshot.friendlyId}/heartbeat`, { cpu: 0, memory: 0 }), Number(HEARTBEAT_MS));
   const began = Date.now();
   let completion;
@@ -49,13 +49,13 @@ async function execute(message) {
   clearInterval(beat);
   const usage = { durationMs: Date.now() - began };
   const { status } = await call("POST", `${at}/${snapshot.friendlyId}/attempts/complete`, { completion: { id: execution.run.id, usage, ...completion } });
-  tell({ event: "completed", run: execution.run.id, status });
+  printEvent({ event: "completed", run: execution.run.id, status });
 }
 
 const { json } = await call("POST", "connect", { metadata: {} });
-tell({ event: "connected", as: json.workerGroup.name });
+printEvent({ event: "connected", as: json.workerGroup.name });
 for (;;) {
   const { status, json: messages } = await call("POST", "dequeue", {});
-  if (status !== 200) { tell({ event: "ended", status }); break; }
+  if (status !== 200) { printEvent({ event: "ended", status }); break; }
   for (const message of messages) await execute(message);
 }

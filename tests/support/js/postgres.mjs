@@ -1,17 +1,17 @@
-// A PostgreSQL of a test's own: Debian's package, a temporary folder, fsync on.
+// A test's own PostgreSQL: the programs of Debian's package, a temporary folder, fsync on.
 //
 //   const postgres = await startPostgres({ t });
 //   postgres.url                       postgresql://runcast@127.0.0.1:PORT/runcast
 //   await postgres.stop("immediate"); await postgres.start();
 //
-// initdb makes the database once per process, and each server gets a copy. The role `runcast` owns the database `runcast`
-// and has no other rights; postgres.ask() executes statements as the superuser. If we are root it runs as another user,
-// since PostgreSQL refuses root. Ends with the process.
+// initdb runs once per process, and each server gets a copy of its folder. The role `runcast` owns the database `runcast`
+// and has no other rights; postgres.query() executes statements as the superuser. As root, it runs as another user, since
+// PostgreSQL refuses root. Ends with the process.
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 
-import { endWithUs, freePort, sleep, temporaryFolder, until } from "./gateway.mjs";
+import { killAtExit, freePort, sleep, temporaryFolder, until } from "./gateway.mjs";
 
 const packaged = "/usr/lib/postgresql";
 
@@ -24,7 +24,7 @@ function programs() {
   return found;
 }
 
-/** The user that the server runs as: { name, uid, gid }; undefined: our own. */
+/** The user that the server runs as: { name, uid, gid }; undefined for our own user. */
 function otherUser() {
   if (process.getuid() !== 0) return undefined;
   const users = fs.readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":"));
@@ -34,7 +34,7 @@ function otherUser() {
 
 const user = otherUser();
 
-/** [command, arguments] of a program, as that user, which ends with us however we end. */
+/** [command, arguments] that execute a program as that user. It ends with this process, even if this process is killed. */
 export const asUser = (program, args) => ["setpriv", [
   ...user ? [`--reuid=${user.uid}`, `--regid=${user.gid}`, "--clear-groups"] : [],
   "--pdeathsig=QUIT", program, ...args]];
@@ -62,20 +62,20 @@ function templateData() {
   return template = data;
 }
 
-/** Returns true if we may mount a file system that only one program sees. */
+/** Returns true if we may mount a file system in a namespace of its own. */
 export function mayMount() {
   try { return !execFileSync("unshare", ["-m", "mount", "-t", "tmpfs", "none", "/mnt"], { stdio: "ignore" }); } catch { return false; }
 }
 
 class Postgres {
-  constructor({ port, settings = {}, host = "127.0.0.1", room, certificate }) {
+  constructor({ port, settings = {}, host = "127.0.0.1", diskSize, certificate }) {
     this.folder = ownFolder();
     this.data = path.join(this.folder, "data");
     if (certificate) {
       this.#placeCertificate(certificate);
       settings = { ssl: "on", ssl_cert_file: `${this.folder}/certificate`, ssl_key_file: `${this.folder}/key`, ...settings };
     }
-    Object.assign(this, { port, settings, host, room, said: "" });
+    Object.assign(this, { port, settings, host, diskSize, output: "" });
     this.url = `postgresql://runcast@${host}:${port}/runcast`;
   }
 
@@ -85,49 +85,49 @@ class Postgres {
       fsync: "on", max_connections: 100, shared_buffers: "32MB", max_wal_size: "256MB", ...this.settings };
     const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     for (const end = Date.now() + 60_000; ; await sleep(50)) {
-      const before = this.said.length;
+      const before = this.output.length;
       this.#spawn(args);
-      // To ask costs two processes: it asks when the log says so, or four times a second.
-      const mayAnswer = (turn) => turn % 12 === 11 || this.said.indexOf("ready to accept", before) >= 0;
-      for (let turn = 0; !this.end && !(mayAnswer(turn) && this.#answers()); turn++) await sleep(20);
+      // Each check starts two processes, so it checks only when the log has the line, or four times a second.
+      const isDue = (turn) => turn % 12 === 11 || this.output.indexOf("ready to accept", before) >= 0;
+      for (let turn = 0; !this.end && !(isDue(turn) && this.#accepts()); turn++) await sleep(20);
       if (!this.end) return this;
       // A killed server may still have processes, which end by themselves.
-      if (Date.now() > end) throw new Error(`PostgreSQL does not start:\n${this.said.slice(-3000)}`);
+      if (Date.now() > end) throw new Error(`PostgreSQL does not start:\n${this.output.slice(-3000)}`);
     }
   }
 
   #spawn(args) {
     const words = asUser(path.join(programs(), "postgres"), ["-D", this.data, ...args]).flat();
-    const [command, ...all] = this.room ? [...this.#besideSmallDisk(), ...words] : words;
+    const [command, ...all] = this.diskSize ? [...this.#onPrivateDisk(), ...words] : words;
     const child = spawn(command, all, { stdio: ["ignore", "pipe", "pipe"], cwd: "/" });
-    endWithUs(child, "SIGQUIT"); // by pdeathsig it would end after its folder was removed
+    killAtExit(child, "SIGQUIT"); // with pdeathsig alone it would end after its folder was removed
     this.child = child;
     this.end = undefined;
     for (const handle of [child, child.stdout, child.stderr]) handle.unref();
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { this.said += text; });
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { this.output += text; });
     this.exited = new Promise((resolve) => {
-      child.on("error", (error) => { this.said += error; resolve(); }).on("exit", resolve);
+      child.on("error", (error) => { this.output += error; resolve(); }).on("exit", resolve);
     }).then(() => { this.end = true; });
   }
 
-  /** A disk that only this server sees, for as long as it runs. */
-  #besideSmallDisk() {
+  /** The command that mounts a small disk, which only this server sees, for as long as it runs. */
+  #onPrivateDisk() {
     const { uid, gid } = user, folder = path.join(this.folder, "small");
     fs.mkdirSync(folder);
-    return ["unshare", "-m", "sh", "-c", `mount -t tmpfs -o size=${this.room},uid=${uid},gid=${gid},mode=700 none "$0" && exec "$@"`, folder];
+    return ["unshare", "-m", "sh", "-c", `mount -t tmpfs -o size=${this.diskSize},uid=${uid},gid=${gid},mode=700 none "$0" && exec "$@"`, folder];
   }
 
-  /** The path of a file on the small disk, for us. */
+  /** The path by which this process reaches a file on the small disk. */
   onSmallDisk(name) { return path.join(`/proc/${this.child.pid}/root`, this.folder, "small", name); }
 
-  #answers() {
+  #accepts() {
     try { return run("pg_isready", ["-q", "-h", this.host, "-p", `${this.port}`]) === ""; } catch { return false; }
   }
 
-  /** fast: ends sessions; immediate: like a loss of power; smart: waits for all sessions. */
+  /** mode: fast ends sessions, immediate is like a loss of power, smart waits for all sessions. */
   async stop(mode = "fast") {
     if (this.end) return;
-    if (this.frozen) this.goOn(); // a stopped process does not end
+    if (this.frozen) this.resume(); // a stopped process does not end
     this.child.kill({ smart: "SIGTERM", fast: "SIGINT", immediate: "SIGQUIT" }[mode]);
     await this.#ended();
   }
@@ -138,7 +138,7 @@ class Postgres {
     await this.#ended();
   }
 
-  /** The child alone does not keep us from ending. */
+  /** Waits for the child, which is referenced meanwhile so that this process does not end first. */
   async #ended() {
     this.child.ref();
     await this.exited;
@@ -150,13 +150,13 @@ class Postgres {
     return this.start();
   }
 
-  /** Stops all processes, without closing any connection, until goOn(). */
+  /** Stops all processes, without closing any connection, until resume(). */
   freeze() {
     this.frozen = true;
     this.#signal("SIGSTOP");
   }
 
-  goOn() {
+  resume() {
     this.#signal("SIGCONT");
     this.frozen = false;
   }
@@ -170,31 +170,31 @@ class Postgres {
     return [this.child.pid, ...children.split(/\s+/).filter(Boolean).map(Number)];
   }
 
-  /** The result of a statement of the superuser: rows by lines, columns by `|`. */
-  ask(sql, { database = "runcast" } = {}) {
+  /** Executes a statement as the superuser; returns a line for each row, with `|` between columns. */
+  query(sql, { database = "runcast" } = {}) {
     return run("psql", ["-XAtq", "-v", "ON_ERROR_STOP=1", "-h", this.host, "-p", `${this.port}`, "-U", "postgres",
       "-d", database, "-c", sql], { maxBuffer: 1 << 28 }).trimEnd();
   }
 
-  /** Ends the backends whose newest statement contains a text: by pg_terminate_backend, or SIGKILL, after which the
-   *  server ends all others, too, and recovers. Returns how many. */
+  /** Ends the backends whose newest statement contains a text: by pg_terminate_backend, or by SIGKILL, after which the
+   *  server ends all other backends and recovers. Returns how many it ended. */
   endBackends({ holding = "", kill = false } = {}) {
-    const rows = this.ask(`SELECT pid FROM pg_stat_activity WHERE usename = 'runcast' AND position('${holding}' IN query) > 0`);
+    const rows = this.query(`SELECT pid FROM pg_stat_activity WHERE usename = 'runcast' AND position('${holding}' IN query) > 0`);
     const pids = rows.split("\n").filter(Boolean).map(Number);
     for (const pid of pids) {
-      if (!kill) this.ask(`SELECT pg_terminate_backend(${pid})`);
+      if (!kill) this.query(`SELECT pg_terminate_backend(${pid})`);
       else try { process.kill(pid, "SIGKILL"); } catch { /* it ended with another */ }
     }
     return pids.length;
   }
 
-  /** Makes all sessions read-only, also open ones, or writable again. */
+  /** Makes all sessions, also open ones, read-only or writable again. */
   readOnly(on = true) { this.set("default_transaction_read_only", on ? "on" : "off"); }
 
   /** { certificate, key }: for connections from now on. */
   useCertificate({ certificate, key }) {
     this.#placeCertificate({ certificate, key });
-    this.ask("SELECT pg_reload_conf()");
+    this.query("SELECT pg_reload_conf()");
   }
 
   /** The server refuses a key that others could read. */
@@ -207,8 +207,8 @@ class Postgres {
   }
 
   set(name, value) {
-    this.ask(`ALTER SYSTEM SET ${name} = '${value}'`);
-    this.ask("SELECT pg_reload_conf()");
+    this.query(`ALTER SYSTEM SET ${name} = '${value}'`);
+    this.query("SELECT pg_reload_conf()");
   }
 
   /** Starts a second server that gets every commit before it is acknowledged here. */
@@ -219,30 +219,30 @@ class Postgres {
       `host=${this.host} port=${this.port} user=postgres application_name=standby`]);
     await standby.start();
     this.set("synchronous_standby_names", "standby");
-    await until(() => this.ask("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") === "1", { what: "the standby" });
+    await until(() => this.query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") === "1", { what: "the standby" });
     return standby;
   }
 
-  /** Promotes a standby to the server, and removes the settings that point to its first one. */
+  /** Promotes this standby, and removes the setting that waits for a standby of its own. */
   promote() {
-    this.ask("ALTER SYSTEM RESET synchronous_standby_names");
-    this.ask("SELECT pg_promote()");
+    this.query("ALTER SYSTEM RESET synchronous_standby_names");
+    this.query("SELECT pg_promote()");
   }
 }
 
-/** { t, settings: { name: value } of postgresql.conf, hba: lines that come first in pg_hba.conf, room: "24m": the
- *  size of a disk for the database alone, as long as the server runs; its log has more. Requires mayMount().
+/** { t; settings: { name: value } of postgresql.conf; hba: lines for the beginning of pg_hba.conf; diskSize: "24m", the
+ *  size of a disk for the database without its log, which exists as long as the server runs and requires mayMount();
  *  certificate: { certificate, key } of the server } */
-export async function startPostgres({ t, settings, hba = "", host, room, certificate } = {}) {
-  const postgres = new Postgres({ port: await freePort(), settings, host, room, certificate });
+export async function startPostgres({ t, settings, hba = "", host, diskSize, certificate } = {}) {
+  const postgres = new Postgres({ port: await freePort(), settings, host, diskSize, certificate });
   t?.after(() => postgres.stop("immediate"));
   execFileSync("cp", ["-a", templateData(), postgres.data]);
   const rules = path.join(postgres.data, "pg_hba.conf");
   if (hba) fs.writeFileSync(rules, `${hba}\n${fs.readFileSync(rules, "utf8")}`);
   await postgres.start();
-  if (room) {
-    postgres.ask(`CREATE TABLESPACE small LOCATION '${postgres.folder}/small'`);
-    postgres.ask("ALTER DATABASE runcast SET TABLESPACE small", { database: "postgres" });
+  if (diskSize) {
+    postgres.query(`CREATE TABLESPACE small LOCATION '${postgres.folder}/small'`);
+    postgres.query("ALTER DATABASE runcast SET TABLESPACE small", { database: "postgres" });
   }
   return postgres;
 }

@@ -1,13 +1,13 @@
-// Runs the program to its end, as from a shell: arguments in, texts out.
+// Runs the program to its end and returns its output, as a shell would.
 import { spawn } from "node:child_process";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 const top = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../..");
 
-/** Returns { code, signal, stdout, stderr, all }. env replaces our variables that begin with RUNCAST_. A program
- *  that takes longer than timeoutMs is killed, which is an error. preload: the name of a shim, for the program
- *  without sanitizers. onStart gets the process. */
+/** Returns { code, signal, stdout, stderr, all }. env replaces the variables of this process that begin with RUNCAST_. Kills a
+ *  program that takes longer than timeoutMs, and throws. preload: the name of a shim; the program then has no
+ *  sanitizers. onStart gets the process. */
 export function runProgram(args, { env = {}, timeoutMs = 60_000, preload, onStart } = {}) {
   const folder = process.env.SHIM_DIR ?? path.join(top, "build-gcc");
   const binary = preload ? process.env.GATEWAY_RELEASE_BIN ?? path.join(top, "build-gcc/runcast")

@@ -1,9 +1,9 @@
 // promtool, from Debian's package prometheus: checks metrics and rules as Prometheus itself does.
 import { spawnSync } from "node:child_process";
 
-/** { status, said }: said is its output, findings and errors alike. */
+/** { status, output }: output is its output, findings and errors alike. */
 export function promtool(args, input) {
   const { status, error, stdout, stderr } = spawnSync("promtool", args, { input, encoding: "utf8" });
   if (error) throw error;
-  return { status, said: (stdout + stderr).trim() };
+  return { status, output: (stdout + stderr).trim() };
 }

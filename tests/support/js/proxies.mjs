@@ -1,5 +1,5 @@
-// A proxy from Debian in front of a gateway, with the settings that deploy/proxies-and-tls.md gives: only
-// addresses and files differ. Caddy needs hardly any.
+// A proxy from Debian in front of a gateway, with the settings of deploy/proxies-and-tls.md, in which only
+// addresses and file names are changed.
 //
 //   const proxy = await startProxy("nginx", { port, gateway: gateway.port });
 //   proxy.url          https://127.0.0.1:PORT, with proxy.certificate
@@ -13,7 +13,7 @@ import { makeCertificate, unwrap } from "./tls.mjs";
 
 const deploy = new URL("../../../deploy/", import.meta.url);
 
-/** The indented lines of a chapter in deploy from the one that begins with `first`. */
+/** Returns the block of indented lines of a chapter in deploy that begins with the line that starts with `first`. */
 export function chapterSettings(chapter, first) {
   const lines = fs.readFileSync(new URL(chapter, deploy), "utf8").split("\n"), from = lines.findIndex((line) => line.startsWith(`    ${first}`));
   if (from < 0) throw new Error(`${chapter} has no settings that begin with ${first}`);
@@ -21,47 +21,47 @@ export function chapterSettings(chapter, first) {
   return lines.slice(from, from + length).map((line) => line.slice(4)).join("\n");
 }
 
-/** The rest of each configuration, around the settings of the chapter, and the command that starts the program. */
+/** For each proxy: its configuration, with the settings of the chapter in it, and the command that starts it. */
 const kinds = {
-  nginx: (folder, own) => ({
+  nginx: (folder, adapt) => ({
     text: `daemon off; master_process off; pid ${folder}/pid; error_log stderr; worker_rlimit_nofile 4096;
       events { worker_connections 1024; }
       http { access_log off; ${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((what) => `${what}_temp_path ${folder}/${what};`).join(" ")}
-      ${own(chapterSettings("proxies-and-tls.md", "upstream runcast {"))} }`,
+      ${adapt(chapterSettings("proxies-and-tls.md", "upstream runcast {"))} }`,
     command: ["nginx", "-e", "stderr", "-p", folder, "-c"],
   }),
-  haproxy: (folder, own) => ({
-    text: `global\n  maxconn 1000\n${own(chapterSettings("proxies-and-tls.md", "frontend runs"))}\n`,
+  haproxy: (folder, adapt) => ({
+    text: `global\n  maxconn 1000\n${adapt(chapterSettings("proxies-and-tls.md", "frontend runs"))}\n`,
     command: ["haproxy", "-db", "-f"],
   }),
-  // It requests certificates from authorities unless it has one; that setting is the only addition to its own few lines.
-  caddy: (folder, own, port) => ({
-    text: `{\n  admin off\n  auto_https off\n}\nhttps://:${port} {\n  tls ${folder}/runs.pem ${folder}/runs.key\n  ${own("reverse_proxy 127.0.0.1:3030")}\n}\n`,
+  // Without a certificate Caddy would request one from an authority, so the test adds `tls` to the line of the chapter.
+  caddy: (folder, adapt, port) => ({
+    text: `{\n  admin off\n  auto_https off\n}\nhttps://:${port} {\n  tls ${folder}/runs.pem ${folder}/runs.key\n  ${adapt("reverse_proxy 127.0.0.1:3030")}\n}\n`,
     command: ["caddy", "run", "--adapter", "caddyfile", "--config"],
   }),
 };
 
-/** File names in the folder as the settings of the chapter have them; HAProxy reads both from one file. */
+/** Makes a certificate under the file names of the chapter's settings. HAProxy reads certificate and key from one file. */
 function makeOwnCertificate(folder) {
   const { certificate, key } = makeCertificate(folder, "runs");
   fs.writeFileSync(path.join(folder, "runs.both.pem"), fs.readFileSync(certificate, "utf8") + fs.readFileSync(key, "utf8"));
   return certificate;
 }
 
-/** change: edits of a test to the settings of the chapter. */
+/** change: a function that edits the settings of the chapter. */
 export async function startProxy(kind, { port, gateway, change = (text) => text }) {
   const folder = temporaryFolder(), certificate = makeOwnCertificate(folder);
-  const own = (text) => change(text).replace("listen 443", `listen 127.0.0.1:${port}`).replace("bind :443", `bind 127.0.0.1:${port}`)
+  const adapt = (text) => change(text).replace("listen 443", `listen 127.0.0.1:${port}`).replace("bind :443", `bind 127.0.0.1:${port}`)
     .replace("127.0.0.1:3030", `127.0.0.1:${gateway}`).replaceAll("/etc/ssl/", `${folder}/`);
-  const { text, command: [program, ...args] } = kinds[kind](folder, own, port);
+  const { text, command: [program, ...args] } = kinds[kind](folder, adapt, port);
   const file = path.join(folder, `${kind}.conf`);
   fs.writeFileSync(file, text);
   const child = spawn(program, [...args, file], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin`, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder } });
   process.on("exit", () => child.kill("SIGKILL"));
   const plain = await unwrap(port, certificate);
-  const proxy = { port, url: `https://127.0.0.1:${port}`, certificate, plainPort: plain.port, plainUrl: `http://127.0.0.1:${plain.port}`, said: "" };
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (said) => { proxy.said += said; });
-  child.on("error", (error) => { proxy.said += error; });
+  const proxy = { port, url: `https://127.0.0.1:${port}`, certificate, plainPort: plain.port, plainUrl: `http://127.0.0.1:${plain.port}`, output: "" };
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { proxy.output += text; });
+  child.on("error", (error) => { proxy.output += error; });
   proxy.stop = () => { plain.close(); child.kill("SIGTERM"); };
   return proxy;
 }

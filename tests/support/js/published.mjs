@@ -9,7 +9,7 @@ const chapter = readme.slice(readme.indexOf("## What is not there"), readme.inde
 /** A path with {} for each parameter, without a query. */
 export const plain = (path) => path.replace(/[?].*$/, "").replace(/\$\{(queryParams|searchParams|qs|suffix|search)\b.*$/, "").replace(/\$?\{[^}]*\}/g, "{}");
 
-/** [{ method, path }] of the README's table; method is absent when it does not matter. */
+/** [{ method, path }] of the README's table; without method, the row applies to all methods. */
 export function absentRoutes() {
   const found = [];
   for (const line of chapter.split("\n").filter((each) => each.startsWith("| "))) {
@@ -25,7 +25,7 @@ export function absentRoutes() {
 /** Names of commands in the paragraph that begins with "Of the CLI". */
 export const absentCommands = () => [...chapter.slice(chapter.indexOf("Of the CLI")).split("\n\n")[0].matchAll(/`([a-z -]+)`/g)].map(([, name]) => name);
 
-/** [{ method, path }] that a client's program calls; base is its member with the address. */
+/** [{ method, path }] of the calls in a client's source; base is its member with the gateway's address. */
 export function routesOf(program, base) {
   const text = fs.readFileSync(program, "utf8"), pieces = text.split(`\${this.${base}}`).slice(1);
   return pieces.filter((piece) => piece.startsWith("/")).map((piece) => ({
@@ -33,7 +33,7 @@ export function routesOf(program, base) {
   }));
 }
 
-/** Routes that are neither operations of the document nor in the README. */
+/** Returns the routes that are neither operations of the document nor in the README's table. */
 export function unknownRoutes(routes, document) {
   const there = new Set(Object.entries(document.paths).flatMap(([path, item]) => Object.keys(item).map((method) => `${method.toUpperCase()} ${plain(path)}`)));
   const absent = absentRoutes();

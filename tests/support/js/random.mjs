@@ -1,9 +1,9 @@
-// Numbers that follow from a seed, so that a failure can be reproduced.
+// Random numbers from a seed, so that a failure can be reproduced.
 
 export class Random {
   constructor(seed) { this.state = seed >>> 0; }
 
-  /** 0 … 1, without 1. (mulberry32) */
+  /** A number from 0 to 1, without 1 (mulberry32). */
   next() {
     this.state = (this.state + 0x6d2b79f5) >>> 0;
     let t = this.state;
@@ -12,22 +12,22 @@ export class Random {
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** 0 … count - 1. */
+  /** An integer from 0 to count - 1. */
   below(count) { return Math.floor(this.next() * count); }
   chance(probability) { return this.next() < probability; }
   pick(array) { return array[this.below(array.length)]; }
 
-  /** At most that many different ones. */
+  /** At least one, and at most count, different elements. */
   some(array, count) { return [...new Set(Array.from({ length: count }, () => this.pick(array)))]; }
 
-  /** { name: weight, … }: one of the names. */
+  /** Returns one of the names of { name: weight, … }. */
   weighted(weights) {
     let at = this.next() * Object.values(weights).reduce((sum, weight) => sum + weight, 0);
     return Object.entries(weights).find(([, weight]) => (at -= weight) < 0)[0];
   }
 }
 
-/** SEED of the environment, or a new one; it is logged. */
+/** Returns the variable SEED, or a new seed, and logs it. */
 export function chooseSeed(t) {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
   t.diagnostic(`SEED=${seed}`);

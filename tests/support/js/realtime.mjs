@@ -10,14 +10,14 @@ export const everyField = [...alwaysSent, "payload", "output", "number", "durati
 
 export let gateway;
 let names = 0;
-/** A number, and a name, that no other test uses. */
+/** number() and fresh() return a number and a name that no other test uses. */
 export const number = () => ++names;
 export const fresh = (what) => `${what}-${number()}`;
 
 export async function begin() { gateway = await startGateway(); }
 export const end = () => gateway.stop();
 
-/** An open socket that got its welcome; closed when the test ends. */
+/** Opens a socket and waits for its welcome. It is closed when the test ends. */
 export async function connect(t, { to = gateway, token = keys.dev, hello = {}, ...more } = {}) {
   const socket = await RunsSocket.open({ port: to.port, token, hello, ...more });
   t.after(() => socket.cut());
@@ -25,7 +25,7 @@ export async function connect(t, { to = gateway, token = keys.dev, hello = {}, .
   return socket;
 }
 
-/** Subscribes and receives everything up to the frame that completes it. */
+/** Subscribes, and receives frames until the subscription is complete. */
 export async function subscribe(socket, id, filter) {
   socket.send({ op: "sub", id, ...filter });
   const ok = await socket.next((message) => message.op === "ok" && message.id === id);
@@ -44,7 +44,7 @@ export async function trigger(options = {}, { task = "task", payload, to = gatew
   return { id: json.id, seq: Number(headers["x-runs-seq"].split(".")[1]) };
 }
 
-/** Sends a write; returns the position from which it can be seen. */
+/** Sends a write; returns the position at which it is visible. */
 export async function write(method, target, body, more) {
   const { status, headers, text } = await gateway.http.request(method, target, { body, ...more });
   assert.ok(status < 300, `${method} ${target}: ${status} ${text}`);
@@ -53,7 +53,7 @@ export async function write(method, target, body, more) {
 export const putMetadata = (id, metadata) => write("PUT", `/api/v1/runs/${id}/metadata`, { metadata });
 export const addTag = (id, tag) => write("POST", `/api/v1/runs/${id}/tags`, { tags: [tag] });
 
-/** How the server closes the connection: { code, reason }. */
+/** Waits until the server closes the connection; returns { code, reason }. */
 export async function closing(socket, timeoutMs = 30_000) {
   let timer;
   const late = new Promise((_resolve, reject) => { timer = setTimeout(() => reject(new Error(`still open after ${timeoutMs} ms`)), timeoutMs); });

@@ -1,11 +1,11 @@
-// A client of the runs.v1 protocol: RunsSocket is one connection, RunsMirror the table of runs that a client keeps over
-// many connections, with checks of the guarantees.
+// A client of the runs.v1 protocol. RunsSocket is one connection. RunsMirror is the table of runs that a client keeps
+// across connections, and checks the guarantees.
 import { decode } from "./msgpack.mjs";
 import { opcodes, WebSocket } from "./websocket.mjs";
 
 const JSON_TEXTS = ["payload", "output", "metadata", "error"]; // str in msgpack, values in JSON
 
-/** A message in the form of JSON, whatever the encoding was. */
+/** Decodes a message of either encoding into the values that JSON would have. */
 function parse(bytes, opcode) {
   if (opcode === opcodes.text) return JSON.parse(bytes.toString());
   const message = decode(bytes);
@@ -19,7 +19,7 @@ export class RunsSocket {
   /**
    * { port, token, protocol: "runs.v1.json" | "runs.v1.msgpack" | undefined, query: "?…",
    *   headers, hello: { …, token } sent as the first message, answerPings, onMessage }
-   * Resolves when the connection is open; `await socket.next("welcome")` waits for its words.
+   * Resolves when the connection is open; `await socket.next("welcome")` waits for the gateway's first message.
    */
   static async open({ port, token, protocol = "runs.v1.json", query = "", headers = {}, hello, answerPings, onMessage }) {
     const all = { "sec-websocket-protocol": protocol, ...(token && { authorization: `Bearer ${token}` }), ...headers };
@@ -63,7 +63,7 @@ export class RunsSocket {
         if (late || this.ws.isClosed) {
           const seen = JSON.stringify(this.messages).slice(0, 500);
           const why = late ? `not within ${timeoutMs} ms` : `closed with ${this.ws.closeCode} ${this.ws.closeReason}`;
-          throw new Error(`waiting for ${wanted}: ${why}; left over: ${seen}`);
+          throw new Error(`waiting for ${wanted}: ${why}; received: ${seen}`);
         }
         await new Promise((resolve) => { this.waiting = resolve; });
       }
@@ -80,8 +80,8 @@ export class RunsSocket {
 }
 
 /**
- * Mirrors a table of runs as runcast/protocol.h requires of clients. Keeps the rows, the position to
- * resume from, and counts versions that were skipped; throws when a promise is broken.
+ * Mirrors a table of runs as runcast/protocol.h requires of clients: keeps the rows and the position to
+ * resume from, and counts skipped versions. Throws when a promise is broken.
  *
  *   const mirror = new RunsMirror({ port, token });
  *   mirror.subscribe({ tags: ["a"] });
@@ -94,8 +94,8 @@ export class RunsMirror {
     this.subscriptions = new Map(); // id -> { filter, complete, live, ending, seen }
     this.lastId = 0;
     this.position = null; // { epoch, seq, base }
-    this.skipped = 0; // versions that deltas of patches left out
-    this.told = new Map(); // id -> version that patches, or a catching up, came to
+    this.skipped = 0; // versions that patches skipped
+    this.delivered = new Map(); // id -> newest version that a patch, or a completed catch-up, has delivered
     this.rows = 0;
     this.errors = [];
     this.watchers = new Set();
@@ -120,14 +120,14 @@ export class RunsMirror {
     this.welcome = await Promise.race([welcome, lost]);
     if (this.position && this.position.epoch !== this.welcome.epoch) { // another epoch, whose versions are different
       this.position = null;
-      this.told.clear();
+      this.delivered.clear();
       for (const run of this.runs.values()) run.version = 0;
     }
     this.epoch = this.welcome.epoch;
-    this.owed = new Set(); // subscriptions that were complete and are not live again yet
+    this.incomplete = new Set(); // ids of subscriptions that were complete and are not live again yet
     for (const [id, sub] of this.subscriptions) {
       if (sub.ending) { this.#drop(id); continue; }
-      if (sub.complete && this.position) this.owed.add(id);
+      if (sub.complete && this.position) this.incomplete.add(id);
       sub.live = false;
       this.#sendSub(id, sub);
     }
@@ -136,7 +136,7 @@ export class RunsMirror {
 
   subscribe(filter) {
     const id = ++this.lastId;
-    const sub = { filter, complete: false, live: false, ending: false, seen: null, caught: new Set() };
+    const sub = { filter, complete: false, live: false, ending: false, seen: null, caughtUp: new Set() };
     this.subscriptions.set(id, sub);
     if (this.socket) this.#sendSub(id, sub);
     return id;
@@ -156,7 +156,7 @@ export class RunsMirror {
   #sendSub(id, sub) {
     const { epoch, seq, base } = this.position ?? {};
     const from = sub.complete && this.position ? { from: [epoch, seq, base] } : {};
-    const floor = sub.complete ? { since: sub.since ?? sub.filter.since, limit: undefined } : {}; // the floor that the limit became
+    const floor = sub.complete ? { since: sub.since ?? sub.filter.since, limit: undefined } : {}; // the gateway replaced the limit by a floor
     this.socket.send({ op: "sub", id, ...sub.filter, ...floor, ...from });
   }
 
@@ -165,12 +165,12 @@ export class RunsMirror {
     switch (message.op) {
       case "ok":
         sub.since = message.since ?? sub.since;
-        sub.caught.clear();
+        sub.caughtUp.clear();
         sub.seen = message.mode === "snapshot" ? new Set() : null;
-        if (message.mode === "snapshot") { sub.complete = false; this.owed.delete(message.id); }
+        if (message.mode === "snapshot") { sub.complete = false; this.incomplete.delete(message.id); }
         break;
       case "rows":
-        for (const row of message.rows) { this.apply(row); sub?.seen?.add(row[0]); sub?.caught.add(row[0]); }
+        for (const row of message.rows) { this.apply(row); sub?.seen?.add(row[0]); sub?.caughtUp.add(row[0]); }
         if (!message.more && sub) this.#complete(message.id, sub, message.seq);
         break;
       case "patch":
@@ -198,19 +198,19 @@ export class RunsMirror {
     this.onRun(id, version, merged);
   }
 
-  /** Hooks for subclasses: each state of a run, its removal, each moment of being in sync. */
+  /** Hooks for subclasses: called with each state of a run, at its removal, and whenever the mirror is in sync. */
   onRun(_id, _version, _fields) {}
   onForget(_id) {}
   onSync(_seq) {}
 
-  /** A run joins by a whole row, which skips no version. */
+  /** Counts the versions between two deltas. A whole row adds a run, and skips no version. */
   #countSkipped([id, version, , whole]) {
-    const told = this.told.get(id);
-    if (told !== undefined && !whole && version > told) this.skipped += version - told - 1;
-    if (!(told > version)) this.told.set(id, version);
+    const delivered = this.delivered.get(id);
+    if (delivered !== undefined && !whole && version > delivered) this.skipped += version - delivered - 1;
+    if (!(delivered > version)) this.delivered.set(id, version);
   }
 
-  /** Filters of live subscriptions, with the floors that limits became. */
+  /** Filters of live subscriptions; a limit is replaced by the floor (since) that the gateway sent for it. */
   liveFilters() {
     return [...this.subscriptions.values()].filter((sub) => sub.live && !sub.ending).map(({ filter, since }) => (since ? { ...filter, since } : filter));
   }
@@ -219,17 +219,17 @@ export class RunsMirror {
 
   #complete(id, sub, seq) {
     if (sub.seen) this.#forgetUnseen(sub);
-    for (const run of sub.caught) this.told.set(run, this.runs.get(run)?.version);
-    sub.caught.clear();
+    for (const run of sub.caughtUp) this.delivered.set(run, this.runs.get(run)?.version);
+    sub.caughtUp.clear();
     Object.assign(sub, { complete: true, live: true, seen: null });
-    this.owed.delete(id);
+    this.incomplete.delete(id);
     this.#advance(seq, true);
   }
 
   /** The position advances only while everything that was complete before is live again. */
   #advance(seq, sync) {
     if (sync) this.onSync(seq);
-    if (this.owed.size) return;
+    if (this.incomplete.size) return;
     if (this.position && seq < this.position.seq) throw new Error(`seq went back from ${this.position.seq} to ${seq}`);
     this.position = { epoch: this.epoch, seq, base: sync ? seq : this.position?.base ?? 0 };
   }
@@ -246,7 +246,7 @@ export class RunsMirror {
   #drop(id) {
     const sub = this.subscriptions.get(id);
     this.subscriptions.delete(id);
-    this.owed?.delete(id);
+    this.incomplete?.delete(id);
     if (!sub) return;
     const others = [...this.subscriptions.values()]; // also subscriptions that are catching up
     for (const [runId, run] of this.runs)
@@ -258,7 +258,7 @@ export class RunsMirror {
     this.onForget(id);
   }
 
-  /** Waits until the client is in sync with everything up to seq. */
+  /** Waits until the mirror has everything up to seq. */
   synced(seq, timeoutMs = 60_000) {
     const done = () => this.#isLive() && this.position && this.position.base >= seq;
     return this.wait(done, `in sync with ${seq}`, timeoutMs);

@@ -1,9 +1,9 @@
-// A gateway for tests of src/web/client in which the test chooses every frame and every moment: sockets that the test
-// speaks through, a clock that it moves, and a page that it hides.
+// A gateway for tests of src/web/client in which the test chooses every frame and every moment: it delivers frames on
+// fake sockets, advances a fake clock, and hides a fake page.
 //
 //   const script = new Script(t);                 // replaces timers until the test ends
 //   const client = connect("http://x", { token: "t", WebSocket: script.WebSocket });
-//   const socket = script.socket(); socket.open(); socket.says(welcome()); script.pass(1000);
+//   const socket = script.socket(); socket.open(); socket.deliver(welcome()); script.advance(1000);
 // or, with a welcomed connection, const { script, client, socket } = begin(t).
 
 import assert from "node:assert/strict";
@@ -56,12 +56,12 @@ export class Script {
   welcomed(more) {
     const socket = this.socket();
     socket.open();
-    socket.says(welcome(more));
+    socket.deliver(welcome(more));
     return socket;
   }
 
-  /** Lets time pass; what is due happens. */
-  pass(ms) {
+  /** Advances the clock, and calls the timers that are due. */
+  advance(ms) {
     for (const end = this.#now + ms; ;) {
       const [id, timer] = [...this.#timers].sort(([, a], [, b]) => a.at - b.at)[0] ?? [];
       if (!timer || timer.at > end) { this.#now = end; return; }
@@ -71,12 +71,12 @@ export class Script {
     }
   }
 
-  /** How long until the client tries the next connection. */
-  waits() {
+  /** Advances the clock until the client opens its next connection; returns how many ms that took. */
+  reconnectDelay() {
     const before = this.sockets.length, begin = this.#now;
     for (let ms = 0; ms < 120_000; ms += 1) {
       if (this.sockets.length > before) return this.#now - begin;
-      this.pass(1);
+      this.advance(1);
     }
     return undefined;
   }
@@ -86,7 +86,7 @@ export class Script {
     document.dispatchEvent(new Event("visibilitychange"));
   }
 
-  tell(event) { this.page.dispatchEvent(new Event(event)); }
+  dispatch(event) { this.page.dispatchEvent(new Event(event)); }
 }
 
 class Socket {
@@ -104,22 +104,22 @@ class Socket {
     this.onopen({});
   }
 
-  says(...messages) { for (const message of messages) this.onmessage({ data: JSON.stringify(message) }); }
+  deliver(...messages) { for (const message of messages) this.onmessage({ data: JSON.stringify(message) }); }
 
-  ends(code, reason = "") {
+  remoteClose(code, reason = "") {
     this.readyState = 3;
     this.onerror({});
     this.onclose({ code, reason });
   }
 
-  /** Messages that the client sent and that were not taken yet. */
+  /** Returns and removes the messages that the client has sent. */
   take() { return this.sent.splice(0); }
 }
 
-/** Lets awaited promises continue. */
+/** Lets resolved promises run their continuations. */
 export async function settle() { for (let i = 0; i < 10; i++) await null; }
 
-/** A client that got its welcome, and its socket; earlier messages are taken. */
+/** A client that got its welcome, and its socket, without the messages that the client sent before. */
 export function begin(t, options = {}) {
   const script = new Script(t);
   const client = connect("http://runs.test", { token: "secret", WebSocket: script.WebSocket, ...options });
@@ -128,11 +128,11 @@ export function begin(t, options = {}) {
   return { script, client, socket };
 }
 
-/** The events of a mirror from now on: [event, value]. */
-export function hear(mirror, events = ["change", "gap", "synced", "state"]) {
-  const heard = [];
-  for (const event of events) mirror.on(event, (value) => heard.push([event, value]));
-  return heard;
+/** Returns a list to which each later event of a mirror is added as [event, value]. */
+export function recordEvents(mirror, names = ["change", "gap", "synced", "state"]) {
+  const events = [];
+  for (const name of names) mirror.on(name, (value) => events.push([name, value]));
+  return events;
 }
 
 export const ok = (id, more) => ({ op: "ok", id, mode: "snapshot", ...more });
@@ -142,8 +142,8 @@ export const ids = (mirror) => [...mirror.runs.keys()];
 
 /** Breaks the connection; returns the next one, welcomed, and the requests that the client sent on it. */
 export function again(script, code = 1006, more) {
-  script.socket().ends(code);
-  assert.notEqual(script.waits(), undefined);
+  script.socket().remoteClose(code);
+  assert.notEqual(script.reconnectDelay(), undefined);
   const socket = script.welcomed(more);
-  return { socket, asked: socket.take().filter(({ op }) => op !== "hello") };
+  return { socket, requests: socket.take().filter(({ op }) => op !== "hello") };
 }

@@ -1,8 +1,8 @@
-// A second organization with a project, its keys and its user, written into the data of a stopped gateway: the program
-// itself creates only the first one.
+// A second organization with a project, its keys and its user. The program creates only the first one by itself, so this
+// writes the second one into the data of a stopped gateway.
 import crypto from "node:crypto";
 
-import { askStore, changeStore, encryptionKey, isFile } from "./gateway.mjs";
+import { queryStore, changeStore, encryptionKey, isSqlite } from "./gateway.mjs";
 
 export const otherKeys = {
   ref: "proj_zyxwvutsrqponmlkjihg",
@@ -19,7 +19,7 @@ function seal(key, context, text) {
   return Buffer.concat([Buffer.of(1), nonce, sealed, cipher.getAuthTag()]).toString("base64url");
 }
 
-/** Writes them into the data of a stopped gateway. */
+/** Writes the organization, project, user and keys into the data of a stopped gateway. */
 export function addSecondProject(data) {
   const key = Buffer.from(encryptionKey(data), "hex"), hex = (text) => Buffer.from(text).toString("hex");
   const id = (what) => `${what}_${crypto.randomBytes(10).toString("hex")}z`;
@@ -36,9 +36,9 @@ export function addSecondProject(data) {
     [2, user, { id: user, name: "Other", email: "other@example.com", organization }],
     ...environments, [5, hash, { hash, user }],
   ];
-  const last = askStore(data, "SELECT seq FROM environment WHERE env = 0")[0].seq;
+  const last = queryStore(data, "SELECT seq FROM environment WHERE env = 0")[0].seq;
   const rows = documents.map(([kind, name, body], i) =>
-    `SELECT ${kind}, 0, $name(${hex(name)}), 1, ${last + 1 + i}, $blob(${hex(JSON.stringify(body))})${isFile ? "" : ", 0, 0"}`);
-  changeStore(data, `INSERT INTO document (kind, env, name, version, seq, body${isFile ? "" : ", written_at, stale_at"}) ${rows.join(" UNION ALL ")};
+    `SELECT ${kind}, 0, $name(${hex(name)}), 1, ${last + 1 + i}, $blob(${hex(JSON.stringify(body))})${isSqlite ? "" : ", 0, 0"}`);
+  changeStore(data, `INSERT INTO document (kind, env, name, version, seq, body${isSqlite ? "" : ", written_at, stale_at"}) ${rows.join(" UNION ALL ")};
     UPDATE environment SET seq = ${last + rows.length} WHERE env = 0`);
 }

@@ -1,4 +1,5 @@
-// The gateway as a service manager runs it, on sockets that stay open: service_manager.py plays systemd.
+// Runs the gateway like a service of systemd, on sockets that stay open while it restarts. service_manager.py acts as
+// systemd.
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
@@ -7,7 +8,7 @@ import { keys, until } from "./gateway.mjs";
 const program = process.env.GATEWAY_BIN, manager = fileURLToPath(new URL("../python/service_manager.py", import.meta.url));
 const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RUNCAST_")));
 
-/** sockets: { NAME: PORT or path }. Notifications of the service are in events, its log in stderr. */
+/** sockets: { NAME: port or path }. Notifications of the service are in `events`, its log is in `stderr`. */
 export class Service {
   events = [];
   stderr = "";
@@ -26,18 +27,18 @@ export class Service {
     t.after(async () => { this.child.stdin.end("end\n"); await gone; });
   }
 
-  say(order) { this.child.stdin.write(`${order}\n`); }
-  count(told) { return this.events.filter((event) => event.told === told).length; }
+  send(order) { this.child.stdin.write(`${order}\n`); }
+  count(message) { return this.events.filter((event) => event.notified === message).length; }
   ends() { return this.events.filter(({ ended }) => ended !== undefined).map(({ ended }) => ended); }
   async start() {
     const before = this.count("READY=1");
-    this.say("start");
+    this.send("start");
     await until(() => this.count("READY=1") > before, { timeoutMs: 60_000, what: "READY=1" });
     return this;
   }
   async stop(order = "stop") {
     const before = this.ends().length;
-    this.say(order);
+    this.send(order);
     await until(() => this.ends().length > before, { timeoutMs: 60_000, what: "the end" });
     return this.ends().at(-1);
   }

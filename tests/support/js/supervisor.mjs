@@ -15,8 +15,8 @@ const binary = (release) => release ? process.env.GATEWAY_RELEASE_BIN ?? built("
 export const isRoot = process.getuid() === 0;
 export const runnerUid = isRoot ? 54321 : process.getuid();
 
-/** A program that executes fakes: this Node, or, if it is older than versions may have, a script that reports a
- *  newer one; the fakes need only Node 18. */
+/** The path of a program that executes fakes: this Node, or a script that reports version 20 if this Node is older, since
+ *  deployed versions need Node 20 and the fakes need only Node 18. */
 export function fakeNode() {
   if (Number(process.versions.node.split(".")[0]) >= 20) return process.execPath;
   const folder = temporaryFolder(), program = path.join(folder, "node");
@@ -24,7 +24,7 @@ export function fakeNode() {
   fs.writeFileSync(program, `#!/bin/sh\nif [ "$1" = --version ]; then echo v20.0.0; else unset PWD OLDPWD; exec ${process.execPath} "$@"; fi\n`, { mode: 0o755 });
   return program;
 }
-/** The options for it. */
+/** The options of a gateway or supervise role for fakeNode(). */
 export const nodeOptions = () => Number(process.versions.node.split(".")[0]) < 20 ? ["--node", `22=${fakeNode()}`] : [];
 
 /** A folder for versions, which other users can enter. */
@@ -34,7 +34,7 @@ export function versionsFolder() {
   return path.join(folder, "versions");
 }
 
-/** Puts a version there, as a builder would; returns its folder. */
+/** Creates a version in the folder, as a builder would; returns the version's folder. */
 export function prepareVersion(folder, id, { about = {} } = {}) {
   const target = path.join(folder, "versions", id);
   fs.mkdirSync(path.join(target, "events"), { recursive: true });
@@ -76,7 +76,7 @@ export class Supervisor {
   async kill() { this.child.kill("SIGKILL"); return this.exited; }
   async stop() { this.child.kill("SIGTERM"); return this.exited; }
 
-  /** The events of all controllers of that version, in the order of time. */
+  /** The events of all controllers of a version, ordered by time; only those named `wanted`, if given. */
   events(id, wanted) {
     const folder = path.join(this.folder, "versions", id, "events");
     return fs.readdirSync(folder).filter((name) => name.startsWith("runner-"))
@@ -85,7 +85,7 @@ export class Supervisor {
   }
 }
 
-/** Processes of the machine with that folder in their arguments or as their working directory. */
+/** The ids of processes whose working directory is in the folder. */
 export function processesOf(folder) {
   return fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).filter((pid) => {
     try { return fs.readlinkSync(`/proc/${pid}/cwd`).startsWith(folder); } catch { return false; }

@@ -1,8 +1,8 @@
-// A client of every transport on one gateway, which notes each message that says "in sync": it judges a gateway that may
-// have been deposed.
+// A client of every transport on one gateway. It asserts that a gateway which may have lost the lead sends no message that
+// declares a client in sync.
 //
 //   const watch = await SyncWatch.open(gateway, t);
-//   … the gateway comes into doubt …
+//   … the gateway doubts that it leads …
 //   watch.mark(); … watch.assertSilent();
 import assert from "node:assert/strict";
 
@@ -16,10 +16,10 @@ import { UpgradeRefused, WebSocket } from "./websocket.mjs";
 const key = keys.prod;
 const authorization = { authorization: `Bearer ${key}` };
 
-/** Returns true if a message of runs.v1 makes its client complete, or answers a request. */
-export const saysInSync = ({ op, more }) => ["welcome", "ok", "ping", "counts"].includes(op) || (["rows", "patch", "list"].includes(op) && !more);
+/** Returns true if a message of runs.v1 declares its client in sync, or answers a request. */
+export const isInSync = ({ op, more }) => ["welcome", "ok", "ping", "counts"].includes(op) || (["rows", "patch", "list"].includes(op) && !more);
 
-/** The status with which a WebSocket's upgrade is refused; 101: it is not. */
+/** The status of a WebSocket's upgrade: 101, or the one with which it is refused. */
 async function upgrade({ port }, target) {
   try {
     const ws = await WebSocket.open({ port, target, headers: authorization });
@@ -49,7 +49,7 @@ export class SyncWatch {
     const { json: { id } } = await gateway.post("/api/v1/tasks/watched/trigger", { payload: 1, options: { tags: ["watched"] } }, { key });
     watch.run = id;
     for (const protocol of ["runs.v1.json", "runs.v1.msgpack"]) await watch.#openSocket(protocol, t);
-    await watch.#openUnsaid(t);
+    await watch.#openSilent(t);
     for (const query of ["all=1&counts=1", "watch=1&limit=10&counts=1"]) await watch.#openStream(query, t);
     watch.notices = await NoticeSocket.connect(gateway, { t });
     watch.poll = await beginPoll(gateway);
@@ -72,21 +72,21 @@ export class SyncWatch {
   }
 
   /** A socket that has sent nothing yet. */
-  async #openUnsaid(t) {
+  async #openSilent(t) {
     const messages = [];
-    this.unsaid = await RunsSocket.open({ port: this.gateway.port, onMessage: (message) => messages.push(message) });
-    this.unsaid.messages = messages;
-    t.after(() => this.unsaid.cut());
+    this.silent = await RunsSocket.open({ port: this.gateway.port, onMessage: (message) => messages.push(message) });
+    this.silent.messages = messages;
+    t.after(() => this.silent.cut());
   }
 
   async #openStream(query, t) {
     const stream = await EventStream.open(`${this.gateway.url}/realtime/v1/events?${query}`, { headers: authorization });
     t.after(() => stream.cut());
-    await until(() => stream.events.some(({ type, data }) => type === "rows" && saysInSync(data)), { what: `${query} is in sync` });
+    await until(() => stream.events.some(({ type, data }) => type === "rows" && isInSync(data)), { what: `${query} is in sync` });
     this.streams.push({ stream, name: query });
   }
 
-  /** Messages from now on are judged. */
+  /** assertSilent() judges the messages after this call. */
   mark() {
     for (const { messages, name } of this.sockets) this.marks.set(name, messages.length);
     for (const { stream, name } of this.streams) this.marks.set(name, stream.events.length);
@@ -98,19 +98,19 @@ export class SyncWatch {
     return this.streams.find((one) => one.name === name).stream.events.slice(this.marks.get(name)).map(({ data }) => data);
   }
 
-  /** Sends a sub, a watch and a first hello, which must get no answer. */
-  ask() {
+  /** Sends a sub, a watch and a first hello, which must get no response. */
+  sendRequests() {
     for (const { socket } of this.sockets) {
       socket.send({ op: "sub", id: 3, all: true, counts: true });
       socket.send({ op: "watch", id: 4, filter: {}, limit: 5, counts: true });
     }
-    this.unsaid.send({ op: "hello", token: key });
+    this.silent.send({ op: "hello", token: key });
   }
 
   assertSilent() {
     for (const { name } of [...this.sockets, ...this.streams])
-      assert.deepEqual(this.sinceMark(name).filter(saysInSync), [], name);
-    assert.deepEqual(this.unsaid.messages, []);
+      assert.deepEqual(this.sinceMark(name).filter(isInSync), [], name);
+    assert.deepEqual(this.silent.messages, []);
   }
 
   /** Asserts that held calls ended with 503, and that new clients are refused. */
@@ -127,7 +127,7 @@ export class SyncWatch {
     assert.equal(await upgrade(gateway, noticesAt), 503);
     assert.equal((await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: authorization })).status, 503);
     const source = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: { ...authorization, accept: "text/event-stream" } });
-    await source.over(); // an EventSource that is refused never reconnects
+    await source.untilEnd(); // it is not refused, since an EventSource that is refused never reconnects
     assert.deepEqual(source.events.map(({ type }) => type), ["drain"]);
   }
 
@@ -137,11 +137,11 @@ export class SyncWatch {
     assert.ok(!this.notices.ws.isClosed);
   }
 
-  /** The gateway knows that another one leads. */
+  /** Asserts that all clients were sent to another gateway: closed with 4201, or drained. */
   async assertMoved() {
     for (const { socket, name } of this.sockets) assert.equal((await socket.closed).code, 4201, name);
     for (const { stream, name } of this.streams) {
-      await stream.over();
+      await stream.untilEnd();
       assert.equal(stream.events.at(-1).type, "drain", name);
     }
     assert.equal((await this.notices.ws.closed).code, 4201);

@@ -1,4 +1,4 @@
-// Certificates of a test, and TLS for clients that do not support it.
+// Certificates for tests, and a TLS client in front of clients that do not support TLS.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import net from "node:net";
@@ -14,7 +14,7 @@ export function makeCertificate(folder, name, names = "DNS:localhost,IP:127.0.0.
   return { certificate, key };
 }
 
-/** An authority of a test's own: { certificate, sign(name, names) }; sign() returns what makeCertificate() does. */
+/** A certificate authority: { certificate, sign(name, names) }; sign() returns { certificate, key }, like makeCertificate(). */
 export function makeAuthority(folder, name) {
   const authority = makeCertificate(folder, name);
   return { ...authority, sign(server, names) {
@@ -29,7 +29,7 @@ export function makeAuthority(folder, name) {
   } };
 }
 
-/** A port whose connections become TLS connections to another one of 127.0.0.1: { port, close }. */
+/** Listens without TLS, and passes each connection on through TLS to a port of 127.0.0.1: { port, close }. */
 export async function unwrap(port, certificate) {
   const ca = fs.readFileSync(certificate), sockets = new Set();
   const server = net.createServer((plain) => {

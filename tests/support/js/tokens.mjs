@@ -3,7 +3,7 @@ import crypto from "node:crypto";
 
 const encode = (value) => Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url");
 
-/** Any header and any claims, valid or not. */
+/** Signs any header and any claims, valid or not. */
 export function signJwt(key, claims, header = { alg: "HS256" }) {
   const signed = `${encode(header)}.${encode(claims)}`;
   return `${signed}.${crypto.createHmac("sha256", key).update(signed).digest("base64url")}`;

@@ -1,5 +1,5 @@
-// The sides of tests/integration/isolation.test.mjs: the ids and secret words of each, the search for them in responses
-// to other sides, and the routes that must have been tried with guessed ids.
+// The sides of tests/integration/isolation.test.mjs, each a client with its own ids and secret words; the search for these
+// in responses to other sides; and the routes that must be tried with guessed ids.
 
 // ---- the sides ----
 
@@ -8,9 +8,9 @@ export class Side {
     Object.assign(this, { letter, key, ref, slug, words: 0, runs: [], batches: [], snapshots: [], workers: [], schedules: [], queues: [], bulks: [], waitpoints: [], telemetry: [], positions: [], canaries: [], canceled: new Set() });
   }
 
-  /** A word that only this side knows. */
+  /** Returns a new secret word of this side. */
   canary(kind) {
-    const word = `kanari-${this.letter}-${kind}${++this.words}`;
+    const word = `canary-${this.letter}-${kind}${++this.words}`;
     remember(this.canaries, word);
     return word;
   }
@@ -26,17 +26,17 @@ export const sides = [];
 /** Owners of ids: id -> letters of the sides. */
 export const owners = new Map();
 const idPattern = /\b(?:run|batch|env|snapshot|worker|queue|attempt|user|org|project|sched|bulk|waitpoint|deployment)_[0-9a-z]{20,24}\b/g;
-const canaryPattern = /kanari-([A-Z])-\w+/g;
+const canaryPattern = /canary-([A-Z])-\w+/g;
 
-/** Returns true if the side may see the id. An id without an owner in a response to a side belongs to that side from
- *  now on; ids of a project and its users belong to everyone in it. */
+/** Returns true if the side may see the id. An id that appears for the first time belongs to the side that received it.
+ *  Ids of a project and its users belong to all sides of the project. */
 function ownedBy(side, id, sees) {
   const shared = /^(org|project|user)_/.test(id), owner = owners.get(id);
   if (!owner || (owner.length > 1 && sees.length === 1 && owner.includes(sees))) owners.set(id, shared ? side.pat : sees);
   return !owner || (shared ? owner === side.pat : [...owner].some((letter) => sees.includes(letter)));
 }
 
-/** Parts of a response that belong to other sides, except what the request itself contained. */
+/** Returns the parts of a response that belong to other sides and were not in the request. */
 export function leaks(side, sent, text, sees = side.letter) {
   const found = [];
   for (const [word, letter] of text.matchAll(canaryPattern))
@@ -52,7 +52,7 @@ export function leaks(side, sent, text, sees = side.letter) {
   return found;
 }
 
-/** A response without parts that differ from one moment to the next, and without the requested id. */
+/** A response without the parts that change with time, and without the requested id. */
 export function plain(text, asked) {
   return text.replaceAll(asked, "<asked>").replace(/\r\ndate: [^\r]*/gi, "").replace(/\r\nx-runs-seq: [^\r]*/gi, "")
     .replace(/\r\nelectric-(offset|cursor|chunk-last-offset): [^\r]*/gi, "").replace(/(electric-(?:handle|shape-id): \w+-\w-)\d+/gi, "$1<floor>").replace(/"seq":\d+/g, "");
@@ -60,11 +60,11 @@ export function plain(text, asked) {
 
 // ---- the routes that take an id ----
 
-/** A CLI login has no owner before it is approved: any client that has its code may approve it (sign_in.test.mjs). */
-const isOfNobody = (path) => path.includes("/authorization-code/");
+/** Returns true for CLI logins: they have no owner before any client that has the code approves them (sign_in.test.mjs). */
+const hasNoOwner = (path) => path.includes("/authorization-code/");
 
 /** Operations of the document whose path contains an id: { name, method, pattern, guesses }. */
-export const routesWithIds = ({ paths }) => Object.entries(paths).flatMap(([path, methods]) => path.includes("{") && !isOfNobody(path) ? Object.keys(methods).map((method) => ({
+export const routesWithIds = ({ paths }) => Object.entries(paths).flatMap(([path, methods]) => path.includes("{") && !hasNoOwner(path) ? Object.keys(methods).map((method) => ({
   name: `${method.toUpperCase()} ${path}`, guesses: 0, method: method.toUpperCase(),
   pattern: new RegExp(`^${path.replace(/^\/(api\/v[12]\/packets|packets\/v1\/\{\w+\})\/\{\w+\}$/, "/$1/.+").replace("{path}", ".+").replace(/\{\w+\}/g, "[^/]+")}$`),
 })) : []);
@@ -74,11 +74,11 @@ export function noteGuess(routes, { method, path }) {
   for (const route of routes) if (route.method === method && route.pattern.test(name)) route.guesses++;
 }
 
-/** Requests of one side for another's deployment, or for an unknown one: [name, request of a name]. */
-export function deploymentsOf(other, side, nobodys) {
+/** Requests of one side for the deployment of another, or for an unknown one: [name, function that makes the request]. */
+export function deploymentsOf(other, side, unknown) {
   const deployments = "/api/v1/deployments", actions = "/engine/v1/worker-actions";
-  const id = other.deployment?.id ?? nobodys.id, version = other.deployment?.version ?? "20260101.7";
-  const error = { name: "Trespass", message: nobodys.mark }, finalize = (api) => [id, (one) => ({ method: "POST", path: `/api/v${api}/deployments/${one}/finalize`, body: {} })];
+  const id = other.deployment?.id ?? unknown.id, version = other.deployment?.version ?? "20260101.7";
+  const error = { name: "Trespass", message: unknown.mark }, finalize = (api) => [id, (one) => ({ method: "POST", path: `/api/v${api}/deployments/${one}/finalize`, body: {} })];
   return [
     ...["", "/logs"].map((rest) => [id, (one) => ({ path: `${deployments}/${one}${rest}` })]),
     ...[["background-workers", { localOnly: true, metadata: {} }], ["fail", { error }], ["cancel", { reason: error.message }], ["progress", {}], ["generate-registry-credentials", {}]].map(([rest, body]) => [id, (one) => ({ method: "POST", path: `${deployments}/${one}/${rest}`, body })]),

@@ -1,5 +1,5 @@
-// Two gateways on one PostgreSQL, each through a relay of its own, and HAProxy before them as in deploy/failover.md. The
-// first one leads, the second one stands by.
+// Two gateways on one PostgreSQL, each with its own relay, and HAProxy in front of them as in deploy/failover.md. The first
+// one leads, the second one stands by.
 //
 //   const { url, leader, other, postgres } = await startTwoGateways(t);
 //   await leader.kill(); … await leader.restart({ ready: false }); await standsBy(leader);
@@ -13,7 +13,7 @@ import { onDatabase, startPostgres } from "./postgres.mjs";
 import { chapterSettings } from "./proxies.mjs";
 import { RunsMirror } from "./runs.mjs";
 
-/** HAProxy, which passes connections on to the gateway that is ready. */
+/** Starts HAProxy, which passes connections on to the gateway that is ready. */
 async function startHaproxy(t, gateways) {
   const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.conf");
   const servers = gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n");
@@ -41,7 +41,7 @@ ${backends.join("\n")}
   return { port, url };
 }
 
-/** more: settings of both gateways, as for startGateway. */
+/** more: settings of both gateways, like those of startGateway. */
 export async function startTwoGateways(t, more = {}) {
   const postgres = await startPostgres({ t });
   const gateways = [];
@@ -60,16 +60,16 @@ export const standsBy = (gateway) => until(async () => {
   return status === 503 && text.includes("standby");
 }, { what: `${gateway.name} stands by`, timeoutMs: 60_000 });
 
-/** A subscriber through the proxy that reconnects by itself until leave() is called. */
+/** A subscriber behind the proxy, which reconnects by itself until leave() is called. */
 export async function follow({ port, key = keys.prod, filter, everyMs = 50 }) {
   const mirror = new RunsMirror({ port, token: key });
-  let over = false;
+  let stopped = false;
   mirror.subscribe(filter);
-  // The proxy takes both for ready until it has probed each one.
+  // Until the proxy has probed both gateways, it may choose the one that stands by.
   await until(() => mirror.connect().then(() => true, () => false), { what: "a connection" });
-  const coming = (async () => {
-    for (; !over; await sleep(everyMs)) if (!mirror.socket) await mirror.connect().catch(() => {});
+  const reconnecting = (async () => {
+    for (; !stopped; await sleep(everyMs)) if (!mirror.socket) await mirror.connect().catch(() => {});
   })();
-  mirror.leave = async () => { over = true; mirror.cut(); await coming; };
+  mirror.leave = async () => { stopped = true; mirror.cut(); await reconnecting; };
   return mirror;
 }

@@ -1,5 +1,5 @@
-// The client side of one watch of runs.v1: rows by id, kept as runcast/protocol.h requires of clients. Throws when a
-// guarantee is broken.
+// The client's side of one watch of runs.v1. It keeps rows by id as runcast/protocol.h requires of clients, and throws when
+// a guarantee is broken.
 import assert from "node:assert/strict";
 
 export class WatchMirror {

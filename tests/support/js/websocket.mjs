@@ -23,7 +23,7 @@ export function frame(opcode, payload = "", { fin = true, rsv = 0, mask = true, 
   return Buffer.concat([Buffer.from(head), key, body.map((byte, i) => byte ^ key[i & 3])]);
 }
 
-/** Takes whole frames off the front of a buffer: [[{ fin, rsv, opcode, payload }], rest]. */
+/** Splits a buffer into whole frames and the rest: [[{ fin, rsv, opcode, masked, payload }], rest]. */
 export function parseFrames(buffer) {
   const frames = [];
   let at = 0;
@@ -47,7 +47,7 @@ export function upgradeRequest(target, headers = {}) {
   return `GET ${target} HTTP/1.1\r\n${lines.join("")}\r\n`;
 }
 
-/** The upgrade was answered with another status than 101. */
+/** The response to the upgrade had a status other than 101. */
 export class UpgradeRefused extends Error {
   constructor(status, headers, body) {
     super(`upgrade refused: ${status} ${body}`);
@@ -75,7 +75,7 @@ export class WebSocket {
     this.parts = []; // of a fragmented message
     this.closeCode = undefined;
     this.closeReason = "";
-    this.early = []; // messages that arrived before there was a listener
+    this.early = []; // messages that arrived before listen() was called
     this.onMessage = (...message) => this.early.push(message);
     this.onPing = () => {};
     this.onPong = () => {};
@@ -157,7 +157,7 @@ export class WebSocket {
   send(opcode, payload, options) { return this.sendBytes(frame(opcode, payload, options)); }
   sendBytes(bytes) { if (!this.socket.destroyed) this.socket.write(bytes); }
 
-  /** The closing handshake. */
+  /** Sends a close frame; resolves when the connection is closed. */
   close(code = 1000, reason = "") {
     const head = Buffer.alloc(2);
     head.writeUInt16BE(code);
@@ -168,7 +168,7 @@ export class WebSocket {
   /** Cuts the connection without a close frame. */
   cut() { this.socket.destroy(); return this.closed; }
 
-  /** A slow reader: nothing is taken from the kernel until resume(). */
+  /** Acts like a slow reader: reads nothing from the kernel until resume(). */
   pause() { this.socket.pause(); }
   resume() { this.socket.resume(); }
 }

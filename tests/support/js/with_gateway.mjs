@@ -3,8 +3,8 @@
 //   node with_gateway.mjs [--worker | --execute] command args…
 //
 // The command finds the gateway in the variables that the conformance scripts use. --worker also starts the mini-worker
-// and waits until it is registered. --execute lets the gateway build and execute deployed versions: as root with a user
-// that owns nothing else, otherwise as our own user. The gateway must then end cleanly.
+// and waits until it is registered. --execute lets the gateway build and execute deployed versions: under a user that owns
+// nothing else if this is root, otherwise under our own user. After the command, the gateway must end cleanly.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -26,7 +26,7 @@ if (executes) {
 }
 const gateway = await startGateway({ data: path.join(top, "data"), options });
 if (executes)
-  await until(async () => (await gateway.get(`/api/v1/projects/${keys.ref}/prod/deploy-settings`, { key: keys.prod })).status === 200, { everyMs: 100, what: "a builder asks for work" });
+  await until(async () => (await gateway.get(`/api/v1/projects/${keys.ref}/prod/deploy-settings`, { key: keys.prod })).status === 200, { everyMs: 100, what: "a builder is connected" });
 const env = {
   ...process.env,
   API_URL: gateway.url, SECRET_KEY: keys.dev, PAT: keys.pat,
@@ -49,11 +49,11 @@ try {
   if (withWorker) {
     const script = path.join(here, "../../conformance/worker/mini-worker.mjs");
     worker = start(process.execPath, [script], ["ignore", "pipe", "inherit"]);
-    let said = "", over = false;
-    worker.child.stdout.on("data", (bytes) => { said += bytes; process.stderr.write(bytes); });
-    worker.ended.then(() => { over = true; });
-    await until(() => over || said.includes("registered"), { what: "the worker registers" });
-    if (over) throw new Error("the worker ended before it was registered");
+    let output = "", hasEnded = false;
+    worker.child.stdout.on("data", (bytes) => { output += bytes; process.stderr.write(bytes); });
+    worker.ended.then(() => { hasEnded = true; });
+    await until(() => hasEnded || output.includes("registered"), { what: "the worker registers" });
+    if (hasEnded) throw new Error("the worker ended before it was registered");
   }
   failed = await start(args[0], args.slice(1), "inherit").ended;
 } finally {

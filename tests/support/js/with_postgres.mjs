@@ -2,7 +2,7 @@
 //
 //   node tests/support/js/with_postgres.mjs node --test tests/integration/queues.test.mjs
 //
-// Nothing is synced there: other tests are about syncs (database_faults, durability).
+// Its fsync is off, since other tests are about syncs (database_faults, durability).
 import { spawn } from "node:child_process";
 
 import { startPostgres } from "./postgres.mjs";

@@ -1,4 +1,4 @@
-// The worker API call by call, with responses that refuse: for tests of that API itself.
+// Calls of the worker API one by one, for tests of that API. The functions *Reply return responses, also refusals.
 //
 //   const worker = await Worker.register(gateway, { tasks: ["hello"] });
 //   const attempt = await worker.take(id);          // dequeue and start
@@ -11,7 +11,7 @@ import { keys } from "./gateway.mjs";
 export const internal = (code) => ({ type: "INTERNAL_ERROR", code });
 export const thrown = { type: "BUILT_IN_ERROR", name: "Error", message: "boom", stackTrace: "Error: boom\n    at x" };
 
-/** A retry as workers ask for it. */
+/** The retry of a completion, as workers send it. */
 export const inMs = (delay) => ({ timestamp: Date.now() + delay, delay });
 
 export class Worker {
@@ -35,7 +35,7 @@ export class Worker {
     return this.post(`/api/v1/projects/${ref}/background-workers`, { localOnly: true, engine: "V2", metadata });
   }
 
-  /** Bodies are sent as text/plain, as by the official client; id repeats a call. */
+  /** Sends the body as text/plain, like the official client. A call with the id of an earlier one repeats that one. */
   post(target, body, { id = randomUUID(), timeoutMs } = {}) {
     const headers = { "content-type": "text/plain;charset=UTF-8", "x-trigger-request-idempotency-key": id };
     return this.gateway.post(target, JSON.stringify(body), { key: this.key, headers, timeoutMs });
@@ -47,7 +47,7 @@ export class Worker {
     return reply.json.id;
   }
 
-  /** The run and its status in both vocabularies: { run, a, b }. */
+  /** Returns { run, a, b }: the run, its status for SDK 3.x (a), and its status for SDK 4.x (b). */
   async show(id) {
     const older = await this.gateway.get(`/api/v3/runs/${id}`, { key: this.key });
     const newer = await this.gateway.get(`/api/v3/runs/${id}`, {
@@ -59,7 +59,7 @@ export class Worker {
 
   async status(id) { return (await this.show(id)).a; }
 
-  /** The lease of one run; undefined when there was none for 10 s. */
+  /** Dequeues a run; returns its attempt, or undefined if there was no run for 10 s. */
   async dequeue() {
     const reply = await this.post("/engine/v1/dev/dequeue", { currentWorker: this.id, oldWorkers: [] });
     assert.equal(reply.status, 200, reply.text);
@@ -68,7 +68,7 @@ export class Worker {
     return message && new Attempt(this, message);
   }
 
-  /** Dequeues, which must return this run if one is named, and starts it. */
+  /** Dequeues a run and starts it. If an id is given, the dequeued run must have it. */
   async take(id) {
     const attempt = await this.dequeue();
     assert.ok(attempt, "a run is ready");
@@ -81,7 +81,7 @@ export class Worker {
   disconnect(ids) { return this.post("/engine/v1/dev/disconnect", { runFriendlyIds: ids }); }
 }
 
-/** A run that this worker holds; snapshot is the newest one it knows. */
+/** A run that this worker has dequeued; snapshot is the newest one that it has received. */
 export class Attempt {
   constructor(worker, message) {
     Object.assign(this, { worker, message, id: message.run.friendlyId, snapshot: message.snapshot.friendlyId });
@@ -124,8 +124,8 @@ export class Attempt {
 
   waitReply(date) { return this.worker.post(`/engine/v1/runs/${this.id}/wait/duration`, { date }); }
 
-  /** Adopts the newest snapshot; returns the response of snapshots/latest. */
-  async look() {
+  /** Requests the newest snapshot, and uses it from now on; returns the execution. */
+  async refresh() {
     const reply = await this.worker.latest(this.id);
     assert.equal(reply.status, 200, reply.text);
     this.snapshot = reply.json.execution.snapshot.friendlyId;

@@ -1,5 +1,4 @@
-// Writes a bundle whose run controller is fake_controller.mjs, for scripts that have no Node of their own to make it
-// with:
+// Writes a bundle whose run controller is fake_controller.mjs into a folder, for scripts on machines without Node:
 //
 //   node write_fake_bundle.mjs FOLDER EVENTS       creates the folder; tasks log their events in EVENTS
 import fs from "node:fs";

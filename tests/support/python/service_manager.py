@@ -4,8 +4,8 @@
     service_manager.py NAME=ADDRESS … -- PROGRAM ARGUMENT …
 
 ADDRESS is a port of 127.0.0.1, or a path. The sockets stay bound for as long as this process
-lives. It obeys lines of its input, start, stop, kill and end, and prints lines of JSON: {"sockets": […]},
-{"started": pid}, {"told": "READY=1"}, {"ended": status}."""
+lives. It obeys the lines start, stop, kill and end of its input, and prints events as lines of JSON:
+{"sockets": […]}, {"started": pid}, {"notified": "READY=1"}, {"ended": status}."""
 import json
 import os
 import select
@@ -17,7 +17,7 @@ import tempfile
 BACKLOG = 4096
 
 
-def say(**what):
+def report(**what):
     print(json.dumps(what), flush=True)
 
 
@@ -37,8 +37,8 @@ def start(program, names, sockets, notify):
     pid = os.fork()
     if pid:
         return pid
-    os.dup2(2, 1)  # what this process prints is for its reader
-    for at, bound in enumerate(sockets):  # none of them is one of the first descriptors
+    os.dup2(2, 1)  # standard output is only for the events of this process
+    for at, bound in enumerate(sockets):  # their descriptors are above these, because of `spare`
         os.dup2(bound.fileno(), 3 + at, inheritable=True)
     environment = dict(os.environ, LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(sockets)),
                        LISTEN_FDNAMES=":".join(names), NOTIFY_SOCKET=notify,
@@ -56,31 +56,31 @@ def main():
     for one in spare:
         os.close(one)
     notify = os.path.join(tempfile.mkdtemp(prefix="runcast-test-"), "notify")
-    told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    told.bind(notify)
+    notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notified.bind(notify)
     wake, ring = os.pipe()
     os.set_blocking(ring, False)
     signal.set_wakeup_fd(ring)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     pid = 0
-    say(sockets=[list(one.getsockname()) if isinstance(one.getsockname(), tuple) else one.getsockname()
+    report(sockets=[list(one.getsockname()) if isinstance(one.getsockname(), tuple) else one.getsockname()
                  for one in sockets])
     while True:
-        for ready in select.select([sys.stdin, told, wake], [], [])[0]:
-            if ready is told:
-                for line in told.recv(4096).decode().split("\n"):
-                    say(told=line)
+        for ready in select.select([sys.stdin, notified, wake], [], [])[0]:
+            if ready is notified:
+                for line in notified.recv(4096).decode().split("\n"):
+                    report(notified=line)
             elif ready == wake:
                 os.read(wake, 64)
                 ended, status = os.waitpid(-1, os.WNOHANG) if pid else (0, 0)
                 if ended == pid and ended:
                     pid = 0
-                    say(ended=os.waitstatus_to_exitcode(status))
+                    report(ended=os.waitstatus_to_exitcode(status))
             else:
                 order = os.read(0, 64).decode().strip()
                 if order == "start":
                     pid = start(program, names, sockets, notify)
-                    say(started=pid)
+                    report(started=pid)
                 elif order in ("stop", "kill") and pid:
                     os.kill(pid, signal.SIGTERM if order == "stop" else signal.SIGKILL)
                 elif order in ("end", ""):
