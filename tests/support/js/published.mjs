@@ -22,8 +22,11 @@ export function absentRoutes() {
   return found;
 }
 
-/** Names of commands in the paragraph that begins with "Of the CLI". */
-export const absentCommands = () => [...chapter.slice(chapter.indexOf("Of the CLI")).split("\n\n")[0].matchAll(/`([a-z -]+)`/g)].map(([, name]) => name);
+/** The commands in the README's list of those that end with an error. */
+export function absentCommands() {
+  const at = chapter.indexOf("These commands of the CLI end with an error");
+  return at < 0 ? [] : [...chapter.slice(at).split("\n\n")[0].matchAll(/`([a-z -]+)`/g)].map(([, name]) => name);
+}
 
 /** [{ method, path }] of the calls in a client's source; base is its member with the gateway's address. */
 export function routesOf(program, base) {
