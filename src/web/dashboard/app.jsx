@@ -21,7 +21,7 @@ import { views } from "./views/views.js";
 
 const lastKey = "runcast.place";
 
-/** Where this tab was last, if its project still exists. */
+/** The last place of this tab, if its project still exists; otherwise the first project. */
 function lastPlace(projects) {
   let last = {};
   try { last = JSON.parse(sessionStorage.getItem(lastKey)) ?? {}; } catch { /* none */ }
@@ -31,15 +31,15 @@ function lastPlace(projects) {
 /** The environment to show first: dev if it has runs, otherwise the first with runs. */
 async function busiest(ref) {
   const counted = await Promise.all(["dev", "prod", "staging"].map(async (env) => {
-    const { total } = await session.ask({ ref, env }, "GET", "/api/v1/runs/counts").catch(() => ({ total: 0 }));
+    const { total } = await session.request({ ref, env }, "GET", "/api/v1/runs/counts").catch(() => ({ total: 0 }));
     return { env, total };
   }));
   return (counted.find(({ env, total }) => env === "dev" && total) ?? counted.find(({ total }) => total) ?? counted[0]).env;
 }
 
-/** Whether an environment has the object of a CLI link, which does not name the environment. */
+/** Return true if an environment has the object of a CLI link, which does not name the environment. */
 const has = {
-  runs: async (place, id) => Boolean(await session.ask(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`)),
+  runs: async (place, id) => Boolean(await session.request(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`)),
   deployments: async (place, id) => Boolean(await findDeployment(place, id)),
 };
 
@@ -54,7 +54,7 @@ function NoEnvironment({ place, projects }) {
   return error ? <Problem error={error} /> : <Loading />;
 }
 
-/** Shows the error of a failed view; other views still open, and another address tries again. */
+/** Shows the error of a view that throws. The rest of the page stays usable, and another address opens its view. */
 class Guard extends Component {
   static getDerivedStateFromError(error) { return { error }; }
 
@@ -67,9 +67,9 @@ class Guard extends Component {
 }
 
 function SignedIn({ place }) {
-  const { data: projects, error, reload } = useQuery(["projects"], () => session.personal("GET", "/api/v1/projects"));
+  const { data: projects, error, reload } = useQuery(["projects"], () => session.requestAsUser("GET", "/api/v1/projects"));
   useEffect(() => {
-    if (place.ref && environments.includes(place.env)) try { sessionStorage.setItem(lastKey, JSON.stringify({ ref: place.ref, env: place.env, branch: place.branch })); } catch { /* not kept */ }
+    if (place.ref && environments.includes(place.env)) try { sessionStorage.setItem(lastKey, JSON.stringify({ ref: place.ref, env: place.env, branch: place.branch })); } catch { /* storage is full or forbidden */ }
   }, [place.ref, place.env, place.branch]);
   useEffect(() => {
     if (!projects?.length || place.view !== "start") return;
@@ -95,8 +95,8 @@ function SignedIn({ place }) {
   return <Shell place={place} project={project} projects={projects}><Guard at={location.pathname + location.search}>{content}</Guard></Shell>;
 }
 
-/** The code of the link that was opened, also in a tab that is open already. A user who is signed in
- * stays signed in. */
+/** The sign-in code of the opened link, also if the link was opened in a tab with the dashboard. A user who is
+ * signed in stays signed in. */
 function useCode(isSignedIn) {
   const [code, setCode] = useState(takeCode);
   useEffect(() => {
@@ -115,5 +115,5 @@ function App() {
 }
 
 const root = document.getElementById("app");
-root.replaceChildren(); // index.html shows the bar before this program is loaded
+root.replaceChildren(); // removes the bar that index.html shows until this program is loaded
 render(<App />, root);

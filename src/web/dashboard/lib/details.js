@@ -1,54 +1,54 @@
 // details.js - parts of objects that lists leave out, such as the payload of a run or the tasks of a version: requested when a
-// row shows them, a few at a time, and kept, as they do not change.
+// row shows them, a few at a time, and cached, since they do not change.
 import { useEffect, useState } from "preact/hooks";
 
 import { session } from "./session.js";
 
-const atOnce = 4, keptMax = 500;
-const known = new Map(), waiting = new Map(); // key -> known value; key -> { ask, draws, isAsked }
-let busy = 0;
+const atOnce = 4, cachedMax = 500;
+const cached = new Map(), waiting = new Map(); // key -> value; key -> { load, redraws, isLoading }
+let loading = 0;
 
-function takeNext() {
-  while (busy < atOnce) {
-    const [key, item] = [...waiting].reverse().find(([, { isAsked }]) => !isAsked) ?? []; // the newest: older ones may have left the screen
+function startNext() {
+  while (loading < atOnce) {
+    const [key, item] = [...waiting].reverse().find(([, { isLoading }]) => !isLoading) ?? []; // the newest: older ones may have left the screen
     if (!item) return;
-    busy++;
-    item.isAsked = true;
-    item.ask().then((value) => known.set(key, value), () => known.set(key, {})).finally(() => {
-      busy--;
+    loading++;
+    item.isLoading = true;
+    item.load().then((value) => cached.set(key, value), () => cached.set(key, {})).finally(() => {
+      loading--;
       waiting.delete(key);
-      while (known.size > keptMax) known.delete(known.keys().next().value);
-      for (const draw of item.draws) draw((turns) => turns + 1);
-      takeNext();
+      while (cached.size > cachedMax) cached.delete(cached.keys().next().value);
+      for (const redraw of item.redraws) redraw((count) => count + 1);
+      startNext();
     });
   }
 }
 
-/** Returns the result of ask() for this key; undefined until it is there. */
-export function useKept(key, ask, enabled = true) {
-  const [, draw] = useState(0);
+/** Returns the cached result of load() for this key; undefined until it has loaded. */
+export function useCached(key, load, enabled = true) {
+  const [, redraw] = useState(0);
   useEffect(() => {
-    if (!enabled || known.has(key)) return undefined;
-    if (!waiting.has(key)) waiting.set(key, { ask, draws: new Set() });
+    if (!enabled || cached.has(key)) return undefined;
+    if (!waiting.has(key)) waiting.set(key, { load, redraws: new Set() });
     const item = waiting.get(key);
-    item.draws.add(draw);
-    takeNext();
-    return () => { // it has left the screen
-      item.draws.delete(draw);
-      if (!item.draws.size && !item.isAsked) waiting.delete(key);
+    item.redraws.add(redraw);
+    startNext();
+    return () => { // the row has left the screen
+      item.redraws.delete(redraw);
+      if (!item.redraws.size && !item.isLoading) waiting.delete(key);
     };
   }, [key, enabled]);
-  return known.get(key);
+  return cached.get(key);
 }
 
 /** The payload and the source of a run. */
-export const useDetails = (place, id, enabled = true) => useKept(id, async () => {
-  const run = await session.ask(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`);
+export const useDetails = (place, id, enabled = true) => useCached(id, async () => {
+  const run = await session.request(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`);
   return { payload: run.payload, isLong: Boolean(run.payloadPresignedUrl), parent: run.relatedRuns?.parent?.taskIdentifier, schedule: run.schedule?.id };
 }, enabled);
 
 /** A payload in one line. */
-export function glimpseOf(details, length = 120) {
+export function summaryOf(details, length = 120) {
   if (!details) return "";
   if (details.isLong) return "large payload";
   const text = details.payload === undefined ? "" : JSON.stringify(details.payload);

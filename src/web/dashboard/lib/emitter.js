@@ -3,7 +3,7 @@ import { useLayoutEffect, useState } from "preact/hooks";
 
 export class Emitter {
   #listeners = new Map();
-  count = 0; // of emitted events
+  count = 0; // number of emitted events
 
   /** Returns a function that removes the listener. */
   on(event, listener) {
@@ -19,11 +19,11 @@ export class Emitter {
   }
 }
 
-/** Redraws a component after each event, even one between its drawing and its listening. */
+/** Redraws a component after each event, also after one between its first drawing and its listening. */
 export function useEvent(emitter, event) {
-  const [, turn] = useState(0), { count } = emitter;
+  const [, redraw] = useState(0), { count } = emitter;
   useLayoutEffect(() => {
-    const draw = () => turn((turns) => turns + 1);
+    const draw = () => redraw((draws) => draws + 1);
     if (emitter.count !== count) draw();
     return emitter.on(event, draw);
   }, [emitter, event]);

@@ -1,6 +1,6 @@
 // errors.js - the error of a run in a user's words, and its stack with the user's frames apart from those of packages.
 
-/** Meanings of internal error codes; a code that ends with _ stands for all that begin with it. */
+/** Meanings of internal error codes. A code that ends with _ stands for all codes that begin with it. */
 const meanings = {
   MAX_DURATION_EXCEEDED: "The run took longer than its maxDuration",
   TASK_PROCESS_OOM_KILLED: "The process of the run ran out of memory",
@@ -30,8 +30,8 @@ const meanings = {
   CONFIGURED_INCORRECTLY: "The configuration of the project is invalid",
 };
 
-/** { code, text, detail, isOutput }: the headline of an error. For an internal code, text has its meaning and detail the
- * error's own words, such as an exit code. isOutput: the stack is what the process wrote, not frames. */
+/** Returns the headline of an error: { code, text, detail, isOutput }. For an internal code, text is its meaning, and detail is
+ * the rest of the message, such as an exit code. isOutput: the stack is output of the process instead of frames. */
 export function headlineOf({ name, message = "" }, limit) {
   const code = /\(([A-Z][A-Z0-9_]{5,})\)/.exec(message)?.[1] ?? (Object.hasOwn(meanings, message) ? message : undefined);
   const known = code && Object.keys(meanings).find((one) => one === code || (one.endsWith("_") && code.startsWith(one)));
@@ -42,7 +42,7 @@ export function headlineOf({ name, message = "" }, limit) {
 
 const isForeign = (frame) => /node_modules|node:|<anonymous>|\(native\)/.test(frame);
 
-/** Returns [{ isForeign, lines }]: frames of a stack trace, those of packages and of Node together. */
+/** Returns [{ isForeign, lines }]: the frames of a stack trace in groups. Consecutive frames of packages and Node are one group. */
 export function framesOf(stackTrace) {
   const groups = [], frames = stackTrace.split("\n").filter((line) => /^\s*at /.test(line));
   for (const frame of frames) {
@@ -53,7 +53,7 @@ export function framesOf(stackTrace) {
   return groups;
 }
 
-/** The lines above the frames, without the headline that is shown already. */
+/** The lines above the frames; "" if they only repeat the headline. */
 export function introOf(stackTrace, { name, message }) {
   const lines = stackTrace.split("\n"), end = lines.findIndex((line) => /^\s*at /.test(line));
   const intro = (end < 0 ? lines : lines.slice(0, end)).join("\n").trim();

@@ -1,6 +1,6 @@
 // filter.js - the filter of a list of runs, in four forms that mean the same.
 //
-// They are for the address bar, live lists, calls, and bulk actions.
+// The forms are for the address bar, live lists, calls, and bulk actions.
 const lists = ["status", "task", "tag", "version", "queue", "machine"];
 const singles = ["batch", "schedule", "period", "from", "to", "test", "root", "bulk"];
 const gatewayNames = { task: "taskIdentifier", test: "isTest", root: "rootOnly", bulk: "bulkAction" };
@@ -16,7 +16,7 @@ export function readFilter(query) {
   return filter;
 }
 
-/** Adds the default of a week if there is no time, so that lists, counts and bulk actions mean the same runs. */
+/** Adds the default period of 7 days if the filter has no time, so that lists, counts and bulk actions select the same runs. */
 export const withTime = (filter) => filter.period || filter.from || filter.to ? filter : { ...filter, period: "7d" };
 
 /** The query of the address bar. */
@@ -40,5 +40,5 @@ export function listQuery(filter, page = {}) {
   return query.toString();
 }
 
-/** Returns true if nothing narrows the list. */
+/** Returns true if the filter selects all runs. */
 export const isOpenFilter = (filter) => !Object.keys(filter).length;

@@ -1,7 +1,7 @@
 // live.js - the connection to an environment, and its mirrors for views.
 //
-// A tab has one connection, to the environment that it shows. It is the gateway's own client, which
-// reconnects by itself and misses nothing. Views are drawn at most once per frame.
+// A tab has one connection, to the environment that it shows. It uses the client of src/web/client,
+// which reconnects by itself and misses no change. Views are drawn at most once per frame.
 import { useEffect, useState } from "preact/hooks";
 
 import { connect } from "../../client/client.js";
@@ -12,23 +12,23 @@ import { session } from "./session.js";
 /** Fields that tables show. Payloads may be megabytes, so the view of a run requests its own. */
 const fields = ["queue", "version", "attemptCount", "isTest", "queuedAt", "delayedUntil", "startedAt", "finishedAt", "realtimeStreams", "costInCents", "baseCostInCents"];
 const connection = new Emitter();
-let current, currentKey, closing;
-let lostAt; // when the connection was lost; undefined: it is there, or was not yet
+let current, currentKey, removeListener;
+let lostAt; // when the connection was lost; undefined while it is open, and before it is first open
 
 const keyOf = ({ ref, env, branch }) => `${ref}/${env}/${branch ?? ""}`;
 
-/** The client of a place; closes that of another place. */
+/** Returns the client of a place, and closes the client of another place. */
 export function clientOf(place) {
   const key = keyOf(place);
   if (current && currentKey === key && current.state !== "closed") return current;
   current?.close();
-  closing?.();
+  removeListener?.();
   current = connect(gatewayUrl, { getToken: () => session.token({ ref: place.ref, env: place.env, branch: place.branch }), fields, api: "2025-07-16", every: 50 });
   currentKey = key;
   lostAt = undefined;
   const client = current;
   let wasLive = false;
-  closing = client.on("state", () => {
+  removeListener = client.on("state", () => {
     if (client.state === "live" || client.state === "paused") lostAt = undefined;
     else if (wasLive) lostAt ??= Date.now();
     wasLive ||= client.state === "live";
@@ -46,21 +46,21 @@ session.on("change", () => {
   connection.emit("state");
 });
 
-/** state: connecting, live, paused or closed; the error; and since when a connection that was there is lost. */
+/** Returns { state, error, lostAt }. state: connecting, live, paused or closed; lostAt: when an open connection was lost. */
 export function useConnection() {
   useEvent(connection, "state");
   return { state: current?.state ?? "closed", error: current?.error, lostAt: current ? lostAt : undefined };
 }
 
-/** Calls draw once in the next frame, however often it is requested. */
+/** Returns a function that makes draw be called in the next frame, once for any number of calls. */
 export function perFrame(draw) {
   let frame;
-  const ask = () => { frame ??= requestAnimationFrame(() => { frame = undefined; draw(); }); };
-  ask.cancel = () => { if (frame !== undefined) cancelAnimationFrame(frame); frame = undefined; };
-  return ask;
+  const request = () => { frame ??= requestAnimationFrame(() => { frame = undefined; draw(); }); };
+  request.cancel = () => { if (frame !== undefined) cancelAnimationFrame(frame); frame = undefined; };
+  return request;
 }
 
-/** A mirror of a watch or a subscription; redraws with each change of it. */
+/** Opens a mirror, by a watch or a subscription, and redraws the component after each change. */
 export function useMirror(place, open, keys) {
   const [state, setState] = useState({});
   useEffect(() => {

@@ -4,7 +4,7 @@
 //   /projects/v3/REF/runs/RUN_ID                        one of its objects
 //   /runs/RUN_ID                                        a run in any project
 //   /account/authorization-code/CODE                    a login of the CLI that waits for approval
-//   /account/tokens                                     where the CLI sends users without a token
+//   /account/tokens                                     the tokens; the CLI sends users without a token there
 //   /login, /orgs/…                                     the start page
 //   /projects/v3/REF/ai-help?q=…                        the text of a failed build, which the page shows
 //
@@ -26,7 +26,7 @@ export function readPlace({ pathname, search } = location) {
     try { return decodeURIComponent(part); } catch { return part; }
   });
   const named = query.get("env") ?? query.get("environment") ?? query.get("envSlug");
-  const env = (Object.hasOwn(slugs, named ?? "") ? slugs[named] : named) ?? undefined; // an unknown environment is reported as such
+  const env = (Object.hasOwn(slugs, named ?? "") ? slugs[named] : named) ?? undefined; // the view reports an unknown environment
   const branch = env === "preview" ? query.get("branch") ?? undefined : undefined;
   for (const name of ["env", "environment", "envSlug", "branch"]) query.delete(name);
   if (parts[0] === "account" && parts[1] === "authorization-code" && parts[2]) return { view: "approve", id: parts[2], query };
@@ -56,7 +56,7 @@ export function go(address, { replace = false } = {}) {
 
 addEventListener("popstate", () => moves.emit("move"));
 
-/** Follows links of the page without loading a new one, unless the user asks for that. */
+/** Follows links within the dashboard without loading the page again, except in another tab or window. */
 addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

@@ -1,16 +1,16 @@
-// query.js - data for a view: requested when it is shown, and again when it may have changed.
+// query.js - data for a view: requested when the view is shown, and again when the data may have changed.
 //
-//   const { data, error, isLoading, reload } = useQuery([place, id], () => session.ask(…), { everyMs: 5000 });
+//   const { data, error, isLoading, reload } = useQuery([place, id], () => session.request(…), { everyMs: 5000 });
 //
-// Known data stays on the page until the next response. If the gateway restarts, the request is retried.
+// Earlier data stays on the page until the next response. If the gateway restarts, the request is retried.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 const firstPauseMs = 500, longestPauseMs = 8000;
 
-export function useQuery(keys, ask, { everyMs, enabled = true } = {}) {
+export function useQuery(keys, fetchData, { everyMs, enabled = true } = {}) {
   const [state, setState] = useState({ isLoading: true });
-  const latest = useRef(ask), run = useRef();
-  latest.current = ask;
+  const latest = useRef(fetchData), start = useRef();
+  latest.current = fetchData;
   const key = JSON.stringify(keys);
 
   useEffect(() => {
@@ -18,12 +18,12 @@ export function useQuery(keys, ask, { everyMs, enabled = true } = {}) {
       setState({ isLoading: false });
       return undefined;
     }
-    let isGone = false, timer, pauseMs = firstPauseMs, isAsking = false, again = false;
+    let isGone = false, timer, pauseMs = firstPauseMs, isFetching = false, mustRepeat = false;
     setState((old) => old.key === key ? old : { isLoading: true, key });
     async function load() {
-      if (isAsking) { again = true; return; }
+      if (isFetching) { mustRepeat = true; return; }
       clearTimeout(timer);
-      isAsking = true;
+      isFetching = true;
       let waitMs = everyMs;
       try {
         const data = await latest.current();
@@ -36,20 +36,20 @@ export function useQuery(keys, ask, { everyMs, enabled = true } = {}) {
           pauseMs = Math.min(pauseMs * 2, longestPauseMs);
         }
       }
-      isAsking = false;
+      isFetching = false;
       if (isGone) return;
-      if (again) { again = false; load(); }
-      else if (waitMs) timer = setTimeout(() => document.hidden && everyMs ? wait() : load(), waitMs);
+      if (mustRepeat) { mustRepeat = false; load(); }
+      else if (waitMs) timer = setTimeout(() => document.hidden && everyMs ? waitUntilShown() : load(), waitMs);
     }
-    /** Does not poll while the tab is hidden. */
-    function wait() {
+    /** Waits until the tab is shown: a hidden tab does not poll. */
+    function waitUntilShown() {
       const shown = () => { document.removeEventListener("visibilitychange", shown); if (!isGone) load(); };
       document.addEventListener("visibilitychange", shown);
     }
-    run.current = load;
+    start.current = load;
     load();
     return () => { isGone = true; clearTimeout(timer); };
   }, [key, enabled, everyMs]);
 
-  return { ...state, reload: useCallback(() => run.current?.(), []) };
+  return { ...state, reload: useCallback(() => start.current?.(), []) };
 }

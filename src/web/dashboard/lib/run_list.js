@@ -3,9 +3,9 @@
 //   head  - rows of the live list, newest first; it moves while the table is at its top
 //   tail  - older rows, loaded page by page while the user scrolls
 //
-// When the user has scrolled, no row moves (hold). The content of each row stays live, and new runs are
-// counted until the table is at its top again. Unfinished rows outside the live list are followed one
-// by one while they are on the screen.
+// While the table is scrolled down (held), no row moves. The content of each row stays live, and new runs are
+// counted until the table is at its top again. Unfinished rows outside the live list have a subscription
+// each while they are on the screen.
 import { Emitter } from "./emitter.js";
 import { listQuery, watchFilter } from "./filter.js";
 import { clientOf, perFrame } from "./live.js";
@@ -19,24 +19,24 @@ export class RunList extends Emitter {
   head = [];
   tail = [];
   isHeld = false;
-  isWhole = false; // there are no older rows
+  hasAllRows = false; // no older rows exist
   isLoading = false;
   newCount = 0;
   tailError;
   #place;
   #filter;
   #mirror;
-  #followed = new Map(); // id -> mirror
-  #fresh = new Map(); // id -> run: current state of followed rows
-  #generation = 0; // of the tail: pages of an older one are discarded
+  #followed = new Map(); // id -> mirror of a row outside the live list
+  #currentRuns = new Map(); // id -> current state of a followed row
+  #generation = 0; // of the tail; pages that were requested for an earlier one are discarded
 
   constructor(place, filter) {
     super();
     this.#place = place;
     this.#filter = filter;
-    this.draw = perFrame(() => this.#take());
+    this.draw = perFrame(() => this.#update());
     this.#mirror = clientOf(place).watch(watchFilter(filter), { limit: headLimit, counts: true });
-    this.ends = ["change", "synced", "state"].map((event) => this.#mirror.on(event, this.draw));
+    this.removeListeners = ["change", "synced", "state"].map((event) => this.#mirror.on(event, this.draw));
   }
 
   get state() { return this.#mirror.state; }
@@ -46,7 +46,7 @@ export class RunList extends Emitter {
 
   at(index) {
     const row = index < this.head.length ? this.head[index] : this.tail[index - this.head.length];
-    return row && (this.#mirror.runs.get(row.id) ?? this.#fresh.get(row.id) ?? row);
+    return row && (this.#mirror.runs.get(row.id) ?? this.#currentRuns.get(row.id) ?? row);
   }
 
   ids() { return [...this.head, ...this.tail].map(({ id }) => id); }
@@ -58,12 +58,12 @@ export class RunList extends Emitter {
     return older < 0 ? -1 : older + this.head.length;
   }
 
-  #take() {
+  #update() {
     const { runs } = this.#mirror;
     if (!this.isHeld) {
       this.head = [...runs.values()];
       this.newCount = 0;
-      if (this.#mirror.state === "live") this.isWhole = this.head.length < headLimit;
+      if (this.#mirror.state === "live") this.hasAllRows = this.head.length < headLimit;
     } else {
       const newest = this.head[0]?.id;
       this.newCount = 0;
@@ -75,7 +75,7 @@ export class RunList extends Emitter {
     this.emit("change");
   }
 
-  /** The table has left its top (true), or is there again. */
+  /** Called with true when the table leaves its top, and with false when it returns there. */
   hold(isHeld) {
     if (isHeld === this.isHeld) return;
     this.isHeld = isHeld;
@@ -85,23 +85,23 @@ export class RunList extends Emitter {
       this.isLoading = false;
       this.tailError = undefined;
       this.follow([]);
-      this.#fresh.clear();
+      this.#currentRuns.clear();
     }
     this.draw();
   }
 
   /** Loads one more page of older rows. */
   async loadOlder() {
-    if (this.isLoading || this.isWhole || !this.isHeld || !this.head.length) return;
+    if (this.isLoading || this.hasAllRows || !this.isHeld || !this.head.length) return;
     const generation = this.#generation, last = this.tail.at(-1) ?? this.head.at(-1);
     this.isLoading = true;
     this.tailError = undefined;
     this.emit("change");
     try {
-      const { data, pagination } = await session.ask(this.#place, "GET", `/api/v1/runs?${listQuery(this.#filter, { size: pageSize, after: cursorOf(last.id) })}`);
+      const { data, pagination } = await session.request(this.#place, "GET", `/api/v1/runs?${listQuery(this.#filter, { size: pageSize, after: cursorOf(last.id) })}`);
       if (generation !== this.#generation) return;
       this.tail = this.tail.concat(data);
-      this.isWhole = !pagination?.next;
+      this.hasAllRows = !pagination?.next;
     } catch (error) {
       if (generation === this.#generation) this.tailError = error;
     }
@@ -110,7 +110,7 @@ export class RunList extends Emitter {
     this.emit("change");
   }
 
-  /** Sets the rows that are on the screen. */
+  /** Subscribes to the unfinished ones of these rows, which are on the screen, and no longer to others. */
   follow(rows) {
     const wanted = new Set();
     for (const row of rows)
@@ -126,7 +126,7 @@ export class RunList extends Emitter {
       this.#followed.set(id, mirror);
       mirror.on("change", () => {
         const run = mirror.runs.get(id);
-        if (run) this.#fresh.set(id, run);
+        if (run) this.#currentRuns.set(id, run);
         this.draw();
       });
     }
@@ -135,7 +135,7 @@ export class RunList extends Emitter {
   close() {
     this.#generation++;
     this.draw.cancel();
-    for (const end of this.ends) end();
+    for (const remove of this.removeListeners) remove();
     this.follow([]);
     this.#mirror.close();
   }

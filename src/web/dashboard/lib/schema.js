@@ -1,8 +1,7 @@
 // schema.js - uses the JSON schema of a task: makes an example, and finds problems of a payload.
 //
-// Only common keywords are evaluated. Others are ignored, as the task itself validates. A
-// schema is deployed by users and may be anything: keywords of a wrong type are ignored, and after
-// stepsMax steps the rest is.
+// Only common keywords are evaluated, since the task itself validates its payload. Users deploy schemas, so a
+// schema may be any value: keywords of a wrong type are ignored, and so is the rest after stepsMax steps.
 const stepsMax = 2000, depthMax = 12, exampleMax = 50_000;
 
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
@@ -20,7 +19,7 @@ class Walk {
 
   constructor(root) { this.root = root; }
 
-  /** The schema after following its references; undefined if the walk was too long. */
+  /** Follows the references of a schema; returns undefined if the walk is too long or too deep. */
   enter(given, depth) {
     let schema = given;
     if (this.steps > stepsMax) return undefined;
@@ -94,5 +93,5 @@ export function exampleOf(schema) {
   return JSON.stringify(value)?.length > exampleMax ? undefined : value;
 }
 
-/** Sentences about the parts that do not match. */
+/** Returns a sentence for each part of the payload that does not match. */
 export const problemsOf = (schema, value) => problems(new Walk(schema), schema, value, "payload", 0);

@@ -1,17 +1,18 @@
 // session.js - the signed-in user, and short-lived tokens for requests to the gateway.
 //
-// Signing in, with a one-time link or a personal access token, makes a sign-in: a token that lasts for
-// twelve hours. The tab alone keeps it, in its session storage. It signs tokens of one environment for a quarter of an hour. All other requests and WebSockets use
-// those; when one expires the next is signed. When the sign-in has expired, the user must sign in again.
+// Signing in, with a one-time link or a personal access token, creates a sign-in: a token that is valid for
+// twelve hours. Only the tab keeps it, in its session storage. The sign-in signs tokens of one environment, valid
+// for 15 minutes, which all other requests and WebSockets use. Before one expires, the next one is signed. When
+// the sign-in has expired, the user must sign in again.
 //
 // A new tab asks signed-in tabs of the same origin for the token (a link of the CLI opens a tab without
 // storage), and signing out applies to all of them.
 import { base } from "./base.js";
 import { Emitter } from "./emitter.js";
 
-const storageKey = "runcast.token", tabsMs = 300;
+const storageKey = "runcast.token", tabsWaitMs = 300;
 
-/** The gateway refused a request, or was not reached (status 0). */
+/** The gateway refused a request, or did not respond (status 0). */
 export class ApiError extends Error {
   constructor(status, message, details) {
     super(message);
@@ -19,30 +20,30 @@ export class ApiError extends Error {
   }
 }
 
-/** Header with the branch of a place: its bytes are UTF-8. */
+/** The header with the branch of a place, whose bytes are UTF-8. */
 export const branchHeader = ({ branch }) => branch ? { "x-trigger-branch": String.fromCharCode(...new TextEncoder().encode(branch)) } : undefined;
 
-const unreachable = "The gateway does not respond. It may be restarting; the page retries.";
-const unreached = "The gateway does not respond. Nothing was changed; try again when it is back.";
+const readFailed = "The gateway does not respond. It may be restarting; the page retries.";
+const writeFailed = "The gateway does not respond. Nothing was changed; try again when it is back.";
 
-/** After a while without the gateway, the first response makes the client reconnect at once, as if the
- * browser had reported that it is online. */
-let isAway = false;
-function note(isHere) {
-  if (isHere && isAway) dispatchEvent(new Event("online"));
-  isAway = !isHere;
+/** When the gateway responds again after it was unreachable, the client reconnects at once, as if the browser
+ * had reported that it is online. */
+let wasReachable = true;
+function noteReachable(isReachable) {
+  if (isReachable && !wasReachable) dispatchEvent(new Event("online"));
+  wasReachable = isReachable;
 }
 
-const long = /\d{16}/; // may exceed a JavaScript number
+const longDigits = /\d{16}/; // such an integer may exceed a JavaScript number
 
 /** Parses JSON; integers that exceed a JavaScript number stay exact (if the browser supports it). */
 export function parseExactly(text) {
-  if (!long.test(text)) return JSON.parse(text);
+  if (!longDigits.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_, value, context) => typeof value === "number" && !Number.isSafeInteger(value) && JSON.rawJSON && /^-?\d+$/.test(context?.source ?? "") ? JSON.rawJSON(context.source) : value);
 }
 
-/** Makes the message of an error; some errors have a list of problems, each with its path. */
-function sentenceOf(status, answer) {
+/** Returns the message of an error response, including its list of problems with their paths, if it has one. */
+function messageOf(status, answer) {
   const details = [
     ...(answer?.details ?? []).map(({ path, message }) => [path?.join("."), message].filter(Boolean).join(": ")),
     ...(answer?.variableErrors ?? []).map(({ key, error }) => `${key}: ${error}`),
@@ -51,7 +52,7 @@ function sentenceOf(status, answer) {
   return [typeof error === "string" ? error : error?.message ?? `The gateway returned status ${status}`, ...details].join(". ");
 }
 
-async function request(token, method, path, { body, headers, text, signal } = {}) {
+async function send(token, method, path, { body, headers, text, signal } = {}) {
   let response, answer;
   try {
     response = await fetch(base + path, {
@@ -62,24 +63,24 @@ async function request(token, method, path, { body, headers, text, signal } = {}
     answer = await response.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    note(false);
-    throw new ApiError(0, method === "GET" ? unreachable : unreached);
+    noteReachable(false);
+    throw new ApiError(0, method === "GET" ? readFailed : writeFailed);
   }
-  note(response.status !== 502 && response.status !== 503);
+  noteReachable(response.status !== 502 && response.status !== 503);
   if (response.ok && text) return answer;
   let json;
-  try { json = answer ? parseExactly(answer) : undefined; } catch { /* a proxy's page */ }
+  try { json = answer ? parseExactly(answer) : undefined; } catch { /* not JSON: a proxy's page */ }
   if (!response.ok) {
-    if (response.status === 502 || response.status === 503) throw new ApiError(0, json ? sentenceOf(response.status, json) : unreachable);
-    throw new ApiError(response.status, sentenceOf(response.status, json), json?.details);
+    if (response.status === 502 || response.status === 503) throw new ApiError(0, json ? messageOf(response.status, json) : readFailed);
+    throw new ApiError(response.status, messageOf(response.status, json), json?.details);
   }
   return json;
 }
 
 class Session extends Emitter {
-  #personal = sessionStorage.getItem(storageKey) ?? undefined;
+  #userToken = sessionStorage.getItem(storageKey) ?? undefined;
   #tokens = new Map(); // environment -> { token, until } or a promise of that
-  ended = false; // the user's token was rejected while it was in use
+  wasRejected = false; // the gateway rejected the user's token while it was in use
 
   #tabs = globalThis.BroadcastChannel && new BroadcastChannel("runcast.session");
 
@@ -87,26 +88,26 @@ class Session extends Emitter {
     super();
     if (!this.#tabs) return;
     this.#tabs.onmessage = ({ data: { op, token } }) => {
-      if (op === "ask" && this.#personal) this.#tabs.postMessage({ op: "have", token: this.#personal });
-      if (op === "have" && !this.#personal && this.isAsking && typeof token === "string") this.#keep(token);
-      if (op === "out" && this.#personal) this.#keep(undefined);
+      if (op === "ask" && this.#userToken) this.#tabs.postMessage({ op: "have", token: this.#userToken });
+      if (op === "have" && !this.#userToken && this.isRequesting && typeof token === "string") this.#setToken(token);
+      if (op === "out" && this.#userToken) this.#setToken(undefined);
     };
   }
 
-  /** Asks other tabs for the user's token; returns whether one had it. */
-  async askTabs() {
-    if (!this.#tabs || this.ended) return false;
-    this.isAsking = true;
+  /** Requests the user's token from other tabs; returns true if one of them sent it. */
+  async requestTokenFromTabs() {
+    if (!this.#tabs || this.wasRejected) return false;
+    this.isRequesting = true;
     this.#tabs.postMessage({ op: "ask" });
-    for (let waited = 0; waited < tabsMs && !this.#personal; waited += 25) await new Promise((resolve) => setTimeout(resolve, 25));
-    this.isAsking = false;
-    return Boolean(this.#personal);
+    for (let waited = 0; waited < tabsWaitMs && !this.#userToken; waited += 25) await new Promise((resolve) => setTimeout(resolve, 25));
+    this.isRequesting = false;
+    return Boolean(this.#userToken);
   }
 
-  get isSignedIn() { return Boolean(this.#personal); }
+  get isSignedIn() { return Boolean(this.#userToken); }
 
-  #keep(token) {
-    this.#personal = token;
+  #setToken(token) {
+    this.#userToken = token;
     this.#tokens.clear();
     if (token) sessionStorage.setItem(storageKey, token);
     else sessionStorage.removeItem(storageKey);
@@ -115,33 +116,33 @@ class Session extends Emitter {
 
   /** Signs in with the code of a one-time link, or with a personal access token. */
   async signIn(code) {
-    const { token, user } = await request(undefined, "POST", "/api/v1/sign-in", { body: { code } });
-    this.ended = false;
-    this.#keep(token);
+    const { token, user } = await send(undefined, "POST", "/api/v1/sign-in", { body: { code } });
+    this.wasRejected = false;
+    this.#setToken(token);
     return user;
   }
 
-  /** Proves again who has signed in. A tab that has a plain token gets a sign-in instead. */
+  /** Confirms the user's identity again. isSignIn false: the tab has a token that is not a sign-in, so it signs in. */
   async confirm(code, isSignIn = true) {
-    if (isSignIn) await this.personal("POST", "/api/v1/sign-in/confirm", { body: { code } });
+    if (isSignIn) await this.requestAsUser("POST", "/api/v1/sign-in/confirm", { body: { code } });
     else await this.signIn(code);
   }
 
-  /** Signs out of all tabs. ended: the gateway has ended the sign-in already. */
-  signOut(ended = false) {
-    const token = this.#personal;
-    this.ended = ended;
-    if (!ended) {
+  /** Signs out of all tabs. wasRejected: the gateway has rejected the token, so only this tab signs out. */
+  signOut(wasRejected = false) {
+    const token = this.#userToken;
+    this.wasRejected = wasRejected;
+    if (!wasRejected) {
       this.#tabs?.postMessage({ op: "out" });
-      request(token, "DELETE", "/api/v1/sign-in").catch(() => { /* it expires by itself */ });
+      send(token, "DELETE", "/api/v1/sign-in").catch(() => { /* it expires by itself */ });
     }
-    this.#keep(undefined);
+    this.#setToken(undefined);
   }
 
   /** Sends a request with the user's token: for projects, and for data outside of environments. */
-  async personal(method, path, options) {
+  async requestAsUser(method, path, options) {
     try {
-      return await request(this.#personal, method, path, options);
+      return await send(this.#userToken, method, path, options);
     } catch (error) {
       if (error.status === 401) this.signOut(true);
       throw error;
@@ -149,14 +150,14 @@ class Session extends Emitter {
   }
 
   /** Signs out if the user's token has expired. */
-  check() { this.personal("GET", "/api/v2/whoami").catch(() => { /* reported elsewhere */ }); }
+  check() { this.requestAsUser("GET", "/api/v2/whoami").catch(() => { /* reported elsewhere */ }); }
 
-  /** Returns a token of an environment: { ref, env, branch }. */
-  async token(place, fresh = false) {
+  /** Returns a token for an environment, { ref, env, branch }; a new one if mustRenew. */
+  async token(place, mustRenew = false) {
     const key = `${place.ref}/${place.env}/${place.branch ?? ""}`, known = this.#tokens.get(key);
-    if (!fresh && known && !(known.until < Date.now())) return (await known).token;
+    if (!mustRenew && known && !(known.until < Date.now())) return (await known).token;
     const headers = branchHeader(place);
-    const signed = this.personal("POST", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/jwt`,
+    const signed = this.requestAsUser("POST", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/jwt`,
       { body: { claims: { scopes: ["admin"] }, expirationTime: "15m" }, headers })
       .then(({ token }) => {
         const entry = { token, until: Date.now() + 12 * 60_000 };
@@ -172,14 +173,14 @@ class Session extends Emitter {
     }
   }
 
-  /** Sends a request in an environment. Replaces an expired token once. */
-  async ask(place, method, path, options) {
+  /** Sends a request in an environment. If its token has expired, repeats the request with a new one. */
+  async request(place, method, path, options) {
     const token = await this.token(place);
     try {
-      return await request(token, method, path, options);
+      return await send(token, method, path, options);
     } catch (error) {
       if (error.status !== 401) throw error;
-      return request(await this.token(place, true), method, path, options);
+      return send(await this.token(place, true), method, path, options);
     }
   }
 }

@@ -1,12 +1,12 @@
-// settings.js - the user's choices for this browser: colors, how times are written, and the columns of runs.
+// settings.js - the user's choices in this browser: theme, time zone of times, and columns of the table of runs.
 import { Emitter, useEvent } from "./emitter.js";
 
 const changes = new Emitter();
 const defaults = { theme: "system", clock: "local", columns: ["tags", "version", "duration", "age"] };
 
-/** If storage is forbidden, the choice applies to this page only. */
+/** The current choices. If storage is forbidden, they last as long as the page. */
 const chosen = { ...defaults };
-try { Object.assign(chosen, JSON.parse(localStorage.getItem("runcast.settings"))); } catch { /* none */ }
+try { Object.assign(chosen, JSON.parse(localStorage.getItem("runcast.settings"))); } catch { /* no valid settings are stored */ }
 
 export const settings = () => chosen;
 
@@ -19,7 +19,7 @@ showTheme();
 
 export function choose(name, value) {
   chosen[name] = value;
-  try { localStorage.setItem("runcast.settings", JSON.stringify(chosen)); } catch { /* not kept */ }
+  try { localStorage.setItem("runcast.settings", JSON.stringify(chosen)); } catch { /* storage is full or forbidden */ }
   showTheme();
   changes.emit("change");
 }

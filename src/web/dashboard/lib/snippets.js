@@ -1,4 +1,4 @@
-// snippets.js - code that triggers the same run from elsewhere.
+// snippets.js - code that triggers the same run from a shell or a program.
 import { gatewayUrl } from "./base.js";
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
@@ -17,7 +17,7 @@ function python(value, indent = "") {
   return JSON.stringify(value);
 }
 
-/** run: taskIdentifier, payload, tags, … Returns [name, text] for each language. */
+/** Returns [name, text] for each language: code that triggers such a run. */
 export function snippetsOf({ taskIdentifier, payload, tags, queue }, origin = gatewayUrl) {
   const options = { ...tags?.length && { tags }, ...queue && { queue: { name: queue } } }, hasOptions = Object.keys(options).length > 0;
   const body = { payload, ...hasOptions && { options } }, path = `/api/v1/tasks/${encodeURIComponent(taskIdentifier)}/trigger`;

@@ -3,7 +3,7 @@
 // It needs no page, so tests import it.
 const ms = (time) => new Date(time).getTime();
 
-/** Spans of the tree, each with its run, times in ms, and children in the order of their start. */
+/** Converts a tree of spans: each gets its run, times in ms, and its children in the order of their start. */
 export function shape(span, run) {
   const { data } = span, start = ms(data.startTime), properties = data.properties ?? {};
   return {
@@ -14,32 +14,31 @@ export function shape(span, run) {
   };
 }
 
-/** Every span, also of descendants: each before its children, which keep their order. Without recursion, as there may be
- * tens of thousands. */
+/** Yields every span of a tree, each before its children. It does not recurse, since there may be tens of thousands. */
 export function* everySpan(root) {
-  const left = [root];
-  for (let span; (span = left.pop());) {
+  const stack = [root];
+  for (let span; (span = stack.pop());) {
     yield span;
-    for (let at = span.children.length - 1; at >= 0; at--) left.push(span.children[at]);
+    for (let at = span.children.length - 1; at >= 0; at--) stack.push(span.children[at]);
   }
 }
 
 const hasNoEnd = (span) => span.isPartial || (!span.isRun && span.level === "TRACE" && !span.durationMs && !span.isError);
 
-/** Returns true if the worker has begun a span and not ended it. A run that has ended has no partial spans: those without a
- * duration are such ones, except in a completed run, whose last attempt ended all of its spans. */
+/** Returns true if the worker began a span and never ended it. Once its run has ended, a span is no longer partial; then it is
+ * unended if it has no duration, unless the run completed, since the last attempt then ended all of its spans. */
 export const isUnended = (span) => span.isPartial || span.endsBy !== undefined || (hasNoEnd(span) && Boolean(span.run.finishedAt) && span.run.status !== "COMPLETED");
 
 const lastLinesText = "The process of this attempt ended before"; // the beginning of the gateway's warning about a lost process
 
-/** When the process of an attempt ended, if it did so without ending the attempt's span: at the gateway's warning, otherwise
- * at the start of the next attempt. */
+/** Returns when the process of an attempt ended that did not end the attempt's span: at the gateway's warning, otherwise at
+ * the start of the next attempt. */
 function processEndOf(span, siblings) {
   const isEnd = (one) => one.start >= span.start && (one.attempt === span.attempt ? one.level === "WARN" && one.message.startsWith(lastLinesText) : one.properties["$span.attempt"] && one.attempt > span.attempt);
   return siblings.find(isEnd)?.start;
 }
 
-/** Sets endsBy of the spans that the processes of a run's attempts left open. */
+/** Sets endsBy, the latest end, of the spans that the ended processes of a run's attempts left open. */
 export function endLostAttempts(root) {
   for (const attempt of root.children) {
     const end = attempt.properties["$span.attempt"] && hasNoEnd(attempt) ? processEndOf(attempt, root.children) : undefined;
@@ -47,20 +46,20 @@ export function endLostAttempts(root) {
   }
 }
 
-/** When a span ends: one that its worker has not ended ends with its process or its run, or now. */
+/** Returns when a span ends. An unended span ends with its process or its run; while both live, it ends now. */
 export function endOf(span, now) {
   if (span.isRun && !span.run.finishedAt) return now;
   if (!isUnended(span)) return span.start + span.durationMs;
   return span.endsBy ?? (span.run.finishedAt ? Math.max(ms(span.run.finishedAt), span.start) : now);
 }
 
-/** When a run entered its queue, if it was in it before its span begins. */
+/** Returns when a run entered its queue, if that was before the start of its span. */
 function queuedOf({ isRun, run, start }) {
   const at = isRun && ms(run.queuedAt ?? run.createdAt);
   return at && at < start ? at : undefined;
 }
 
-/** The visible lines, { span, depth, isOpen, queued, end, hasChildren }, and the time range of all of them. */
+/** Returns { lines, from, to }: the visible lines, { span, depth, isOpen, queued, end, hasChildren }, and their time range. */
 export function linesOf(root, closed, now) {
   const lines = [];
   let from = root.start, to = root.start;
@@ -77,9 +76,9 @@ export function linesOf(root, closed, now) {
 
 const second = 1000, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
 const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 30].map((n) => n * second), ...[1, 2, 5, 10, 15, 30].map((n) => n * minute), ...[1, 2, 3, 6, 12].map((n) => n * hour)];
-const maxTicks = 6, letterPx = 6.5, gapPx = 12; // of the axis in style.css: a letter of a label, and the space around a label
+const maxTicks = 6, letterPx = 6.5, gapPx = 12; // as in style.css: the width of a letter of a label, and the space between labels
 
-/** Ticks of a time axis of this length: round times, as many as their labels have space for, and at most six. */
+/** Returns the ticks of a time axis of this length: round times, in at most six steps, for whose labels there is space. */
 export function ticksOf(total, widthPx = Infinity) {
   const ticks = (step) => Array.from({ length: Math.floor(total / step) + 1 }, (_, at) => at * step).filter((at) => (total - at) / total * widthPx >= roundText(at).length * letterPx);
   const fits = (step) => total / step <= maxTicks && ticks(step).every((at) => roundText(at).length * letterPx + gapPx <= step / total * widthPx);
@@ -118,7 +117,7 @@ export function logsOf(root) {
   return logs.sort((a, b) => a.at - b.at);
 }
 
-/** Why spans and logs of a run were dropped; `kept` is how many the run still has. */
+/** Reasons for which spans and logs of a run are dropped; `kept` is the number that the run still has. */
 const losses = {
   limit: (kept) => `the run has ${kept.toLocaleString("en")} and has reached its limit (run-log-rows or run-log-bytes). The SDK drops more itself if its queue is full (TRIGGER_OTEL_LOG_MAX_QUEUE_SIZE)`,
   memory: () => "the project sent more at once than could be stored",
@@ -126,7 +125,7 @@ const losses = {
   share: () => "unfinished runs already hold all the spans and logs that their environment (log-share) or project (project-log-share) may keep",
 };
 
-/** Sentences about what was dropped. A count is a minimum: the gateway counts only what the SDK has sent. */
+/** Returns sentences about dropped spans and logs. Each count is a minimum, since the gateway counts only those that arrived. */
 export function lossesOf(dropped = {}, kept) {
   return Object.keys(losses).filter((why) => dropped[why] > 0)
     .map((why) => `At least ${dropped[why].toLocaleString("en")} ${dropped[why] === 1 ? "span or log was" : "spans and logs were"} dropped: ${losses[why](kept)}.`);

@@ -1,4 +1,4 @@
-// status.js - labels and colors of run statuses, by the gateway's newer names.
+// status.js - labels and colors of run statuses, by their names of SDK 4.x.
 export const statuses = {
   PENDING_VERSION: { label: "Waiting for version", tone: "wait" },
   DELAYED: { label: "Delayed", tone: "wait" },

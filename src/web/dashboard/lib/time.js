@@ -12,7 +12,7 @@ function format(options) {
 
 const dayOf = (time) => format({ year: "numeric", month: "2-digit", day: "2-digit" }).format(time);
 
-/** 14:03:22; with the day if that is not today. */
+/** 14:03:22; with the date if that is not today. */
 export function clockTime(time, { ms = false, now = Date.now() } = {}) {
   if (!time) return "–";
   const date = new Date(time), clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", ...ms && { fractionalSecondDigits: 3 } };
@@ -31,12 +31,12 @@ export function wholeTime(time) {
 /** 412 ms, 3.1 s, 2 min 05 s, 3 h 12 min, 4 d 2 h. */
 export function duration(ms) {
   if (ms === undefined || ms === null || Number.isNaN(ms)) return "–";
-  const s = Math.max(ms, 0) / 1000, two = (value) => String(Math.floor(value)).padStart(2, "0");
+  const s = Math.max(ms, 0) / 1000, twoDigits = (value) => String(Math.floor(value)).padStart(2, "0");
   if (s < 1) return `${Math.round(s * 1000)} ms`;
   if (s < 10) return `${(Math.floor(s * 10) / 10).toFixed(1)} s`;
   if (s < 60) return `${Math.floor(s)} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ${two(s % 60)} s`;
-  if (s < 86400) return `${Math.floor(s / 3600)} h ${two(s % 3600 / 60)} min`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${twoDigits(s % 60)} s`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${twoDigits(s % 3600 / 60)} min`;
   return `${Math.floor(s / 86400)} d ${Math.floor(s % 86400 / 3600)} h`;
 }
 
@@ -53,27 +53,27 @@ export function age(ms) {
 export const ago = (time, now = Date.now()) => time ? (now - new Date(time) < 1000 ? "now" : `${age(now - new Date(time))} ago`) : "–";
 export const until = (time, now = Date.now()) => time ? (new Date(time) <= now ? "now" : `in ${age(new Date(time) - now)}`) : "–";
 
-/** How long a run has executed or waited since its start, until its end or now. */
+/** Returns the ms from the start of a run until its end or now. */
 export function runDuration(run, now = Date.now()) {
   if (!run.startedAt) return undefined;
   return new Date(run.finishedAt ?? now) - new Date(run.startedAt);
 }
 
 /** The current time, updated every second: all clocks of the page tick together. */
-const tickers = new Set();
+const redraws = new Set();
 let timer;
 function tick() {
-  for (const turn of tickers) turn(Date.now());
+  for (const redraw of redraws) redraw(Date.now());
 }
 export function useNow(active = true) {
-  const [now, turn] = useState(Date.now);
+  const [now, redraw] = useState(Date.now);
   useEffect(() => {
     if (!active) return undefined;
-    tickers.add(turn);
+    redraws.add(redraw);
     timer ??= setInterval(tick, 1000);
     return () => {
-      tickers.delete(turn);
-      if (!tickers.size) timer = clearInterval(timer);
+      redraws.delete(redraw);
+      if (!redraws.size) timer = clearInterval(timer);
     };
   }, [active]);
   return now;

@@ -7,14 +7,14 @@ import { endLostAttempts, everySpan, shape } from "./spans.js";
 
 const tracedRuns = 60, tracedDepth = 4, pageSize = 50, longTrace = 2000;
 
-/** Loads the tree of a run with those of its children. Returns { root, isCut, isLong }; isCut: some runs are left out. */
+/** Loads the tree of a run and of its descendants. Returns { root, isCut, isLong }; isCut: some runs are left out. */
 export async function loadTrace(place, run) {
   let left = tracedRuns, isCut = false, lines = 0;
   async function load(one, depth) {
     left--;
     const [{ trace }, children] = await Promise.all([
-      session.ask(place, "GET", `/api/v1/runs/${one.id}/trace`),
-      depth < tracedDepth ? session.ask(place, "GET", `/api/v1/runs/${one.id}/children?page[size]=${pageSize}`) : { data: [] },
+      session.request(place, "GET", `/api/v1/runs/${one.id}/trace`),
+      depth < tracedDepth ? session.request(place, "GET", `/api/v1/runs/${one.id}/children?page[size]=${pageSize}`) : { data: [] },
     ]);
     const root = shape(trace.rootSpan, one), taken = children.data.slice(0, Math.max(left, 0));
     endLostAttempts(root);

@@ -5,7 +5,7 @@ import { labelOf, toneOf } from "../lib/status.js";
 import { useSettings } from "../lib/settings.js";
 import { ago, clockTime, useNow, wholeTime } from "../lib/time.js";
 import { Icon } from "./icons.jsx";
-import { say } from "./toast.jsx";
+import { showToast } from "./toast.jsx";
 
 export function Button({ icon, kind = "plain", children, busy, ...rest }) {
   return (
@@ -29,7 +29,7 @@ export function Tag({ children, href }) {
   return href ? <a class="tag" href={href}>{children}</a> : <span class="tag">{children}</span>;
 }
 
-/** A time; the complete one is its title. */
+/** A time, with the complete time as its title. */
 export function Time({ at, relative = false, ms = false }) {
   useSettings();
   const now = useNow(relative && Boolean(at));
@@ -39,8 +39,8 @@ export function Time({ at, relative = false, ms = false }) {
 
 export function Copy({ text, label = "Copy" }) {
   const copy = async () => {
-    try { await navigator.clipboard.writeText(text); say("Copied"); }
-    catch { say("Copy failed: the browser denied access to the clipboard", "bad"); }
+    try { await navigator.clipboard.writeText(text); showToast("Copied"); }
+    catch { showToast("Copy failed: the browser denied access to the clipboard", "bad"); }
   };
   return <IconButton icon="copy" label={label} onClick={copy} />;
 }

@@ -1,13 +1,13 @@
 // editor.jsx - a text field for JSON with colors: a textarea without color above its highlighted text.
 //
-// Both have the same font and the same lines in one cell of a grid, so the text sets the height and nothing scrolls apart.
+// Both are in one cell of a grid and have the same font and lines, so the text sets the height of both, and neither scrolls.
 import { useMemo } from "preact/hooks";
 
-const longest = 50_000; // longer text has no colors
+const coloredMax = 50_000; // characters; longer text has no colors
 const token = /("(?:[^"\\\n]|\\.)*"?)(\s*:)?|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|\b(true|false|null)\b|([^"\d\w-]+|.)/gs;
 
 function colored(text) {
-  if (text.length > longest) return text;
+  if (text.length > coloredMax) return text;
   return [...text.matchAll(token)].map(([all, string, colon, number, word], at) => {
     if (string !== undefined) return <span key={at}><span class={colon ? "json-name" : "json-string"}>{string}</span>{colon}</span>;
     if (number !== undefined) return <span key={at} class="json-number">{number}</span>;
@@ -16,7 +16,7 @@ function colored(text) {
   });
 }
 
-/** Tab stays the key that leaves the field; Enter keeps the indentation. */
+/** Enter keeps the indentation. Tab is not handled, so that it still leaves the field. */
 function indent(event, onInput) {
   if (event.key !== "Enter" || event.shiftKey || event.metaKey || event.ctrlKey || event.altKey || event.isComposing) return;
   const { currentTarget: field } = event, { selectionStart: at, value } = field, line = value.slice(value.lastIndexOf("\n", at - 1) + 1, at);

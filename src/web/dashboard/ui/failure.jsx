@@ -1,10 +1,10 @@
-// failure.jsx - an error with its stack: the user's frames, those of packages folded, and a button that copies it.
+// failure.jsx - an error with its stack and a button that copies it. Frames of packages are folded.
 import { useState } from "preact/hooks";
 
 import { framesOf, headlineOf, introOf } from "../lib/errors.js";
 import { Copy } from "./basic.jsx";
 
-/** A frame: its function, and its place without the folders of the machine. */
+/** A frame: its function and its file, whose path begins at src or node_modules. */
 function Frame({ line }) {
   const [, name, place] = /^at (?:(.*) \()?([^()]*)\)?$/.exec(line) ?? [, , line.replace(/^at /, "")];
   const at = Math.max(place.lastIndexOf("/src/"), place.lastIndexOf("/node_modules/")), short = at < 0 ? place : place.slice(at + 1);

@@ -6,8 +6,8 @@ import { Copy } from "./basic.jsx";
 const openDepth = 2, shownMembers = 100, shownText = 2000;
 
 /** Characters that are invisible or change the text direction; shown as JSON escapes. */
-const unseen = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, short = { "\n": "\\n\n", "\t": "\\t", "\r": "\\r" };
-const visible = (text) => text.replace(unseen, (c) => short[c] ?? `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+const invisible = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, short = { "\n": "\\n\n", "\t": "\\t", "\r": "\\r" };
+const visible = (text) => text.replace(invisible, (c) => short[c] ?? `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 const kindOf = (value) => value === null ? "null" : JSON.isRawJSON?.(value) ? "number" : Array.isArray(value) ? "array" : typeof value;
 

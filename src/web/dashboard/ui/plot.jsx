@@ -4,20 +4,20 @@ import UPlot from "uplot";
 
 import { useSettings } from "../lib/settings.js";
 
-const height = 148, leastWidth = 200, font = "11px system-ui", edge = 22; // px; edge: half of the last time label
-const widthOf = (element) => Math.max(element.getBoundingClientRect().width, leastWidth);
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const height = 148, minWidth = 200, font = "11px system-ui", edge = 22; // px; edge: half of the last time label
+const widthOf = (element) => Math.max(element.getBoundingClientRect().width, minWidth);
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const isMissing = (value) => value === null || value === undefined;
 
-/** The width that labels of the value axis need. */
 let ruler;
+/** Returns the px that the labels of the value axis need. */
 function widthOfLabels(labels) {
   ruler ??= document.createElement("canvas").getContext("2d");
   ruler.font = font;
   return Math.ceil(Math.max(0, ...(labels ?? []).map((label) => ruler.measureText(label).width))) + 14;
 }
 
-/** times: seconds; series: [{ label, tone, values, now }]; now: the value of the legend, if it is not the last one;
+/** times: seconds; series: [{ label, tone, values, now }]; now: the value in the legend, if it is not the last value;
  * unit: formats a value; isWhole: values are counts, so no tick is between two of them. */
 export function Plot({ title, times, series, unit = (value) => value.toLocaleString("en"), from, to, isWhole = false }) {
   const box = useRef(), { theme, clock } = useSettings(), plot = useRef();
@@ -27,7 +27,7 @@ export function Plot({ title, times, series, unit = (value) => value.toLocaleStr
   range.current = [from, to];
 
   useEffect(() => {
-    const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font, labelFont: font };
+    const axis = { stroke: color("dim"), grid: { stroke: color("line"), width: 1 }, ticks: { show: false }, font, labelFont: font };
     const create = () => {
       plot.current?.destroy();
       plot.current = new UPlot({
@@ -35,7 +35,7 @@ export function Plot({ title, times, series, unit = (value) => value.toLocaleStr
         tzDate: (ts) => clock === "utc" ? UPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000),
         scales: { x: { range: () => range.current }, y: { range: (_, __, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
         axes: [{ ...axis, size: 26, space: 64, values: "{HH}:{mm}" }, { ...axis, size: (_, labels) => widthOfLabels(labels), space: 32, values: (_, ticks) => ticks.map((tick) => isWhole && tick % 1 ? "" : unit(tick)) }],
-        series: [{}, ...series.map(({ label, tone, values }) => ({ label, stroke: colour(tone), fill: `color-mix(in srgb, ${colour(tone)} 12%, transparent)`, width: 1.5, points: { show: values.includes(null), size: 4 }, spanGaps: false }))],
+        series: [{}, ...series.map(({ label, tone, values }) => ({ label, stroke: color(tone), fill: `color-mix(in srgb, ${color(tone)} 12%, transparent)`, width: 1.5, points: { show: values.includes(null), size: 4 }, spanGaps: false }))],
       }, latest.current, box.current);
     };
     create();

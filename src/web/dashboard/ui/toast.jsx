@@ -3,15 +3,15 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { Emitter } from "../lib/emitter.js";
 
-const said = new Emitter();
+const toastEvents = new Emitter();
 let ids = 0;
 
-/** tone: "good", or "bad", which stays longer. */
-export const say = (text, tone = "good") => said.emit("say", { id: ++ids, text, tone });
+/** Shows a short message. tone: "good", or "bad", which is shown for longer. */
+export const showToast = (text, tone = "good") => toastEvents.emit("toast", { id: ++ids, text, tone });
 
 export function Toasts() {
   const [toasts, setToasts] = useState([]);
-  useEffect(() => said.on("say", (toast) => {
+  useEffect(() => toastEvents.on("toast", (toast) => {
     setToasts((all) => [...all.slice(-3), toast]);
     setTimeout(() => setToasts((all) => all.filter(({ id }) => id !== toast.id)), toast.tone === "bad" ? 8000 : 3500);
   }), []);
@@ -25,14 +25,14 @@ export function Toasts() {
   return <div class="toasts" ref={box} popover="manual" role="status" aria-live="polite">{toasts.map(({ id, text, tone }) => <div key={id} class={`toast ${tone}`}>{text}</div>)}</div>;
 }
 
-/** Does something and reports the result. Returns true if it succeeded. */
+/** Executes an action and shows a toast with its result. Returns true if it succeeded. */
 export async function attempt(action, done) {
   try {
     const result = await action();
-    if (done) say(typeof done === "function" ? done(result) : done);
+    if (done) showToast(typeof done === "function" ? done(result) : done);
     return true;
   } catch (error) {
-    say(error.message, "bad");
+    showToast(error.message, "bad");
     return false;
   }
 }

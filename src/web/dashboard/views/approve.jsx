@@ -1,6 +1,6 @@
-// approve.jsx - approves or refuses a login of the CLI.
+// approve.jsx - approves or denies a login of the CLI.
 //
-// The code that an approval yields goes to the CLI only: to its port on this machine, or by hand.
+// An approval returns a code for the CLI. The page sends it to the CLI's port on this machine, or the user pastes it.
 import { useEffect, useState } from "preact/hooks";
 
 import { base } from "../lib/base.js";
@@ -8,20 +8,20 @@ import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { until, useNow } from "../lib/time.js";
 import { Button, Copy, Facts, Loading, Problem, Time } from "../ui/basic.jsx";
-import { useFresh } from "./fresh.jsx";
+import { useConfirmation } from "./confirmation.jsx";
 
 export function Approve({ code }) {
   const path = `/api/v1/authorization-code/${encodeURIComponent(code)}`, now = useNow();
-  const { data, error } = useQuery([code], () => session.personal("GET", path)), who = useQuery(["who"], () => session.personal("GET", "/api/v2/whoami"));
+  const { data, error } = useQuery([code], () => session.requestAsUser("GET", path)), user = useQuery(["who"], () => session.requestAsUser("GET", "/api/v2/whoami"));
   const [approved, setApproved] = useState(), [isRefused, setRefused] = useState(false), [problem, setProblem] = useState(), [isBusy, setBusy] = useState(false);
-  const fresh = useFresh(true);
+  const confirmation = useConfirmation(true);
   useEffect(() => { document.title = "Approve login · runcast"; }, []);
 
   async function answer(verb) {
     setBusy(true);
     setProblem(undefined);
     try {
-      const answered = await fresh.guard(() => session.personal("POST", `${path}/${verb}`, { body: {} }));
+      const answered = await confirmation.guard(() => session.requestAsUser("POST", `${path}/${verb}`, { body: {} }));
       if (!answered) return setBusy(false);
       if (verb === "refuse") setRefused(true);
       else if (answered.callbackPort) location.assign(`http://127.0.0.1:${answered.callbackPort}/callback?approval_code=${encodeURIComponent(answered.approvalCode)}`);
@@ -44,13 +44,13 @@ export function Approve({ code }) {
           {problem && <Problem error={problem} />}
           <div class="row-end flat"><Button busy={isBusy} onClick={() => answer("refuse")}>Deny</Button></div>
         </> : !data ? <Loading what="Loading the login" /> : <>
-          <p><code>trigger.dev login</code> was started. It requests a personal access token{who.data && <> of <b>{who.data.email}</b></>}, with which the CLI can deploy, and read and change everything that you can.</p>
-          <div class="panel"><div class="body"><Facts rows={[["Machine", !data.machine ? "unknown (behind a proxy that the gateway does not know)" : data.machine === "127.0.0.1" || data.machine === "::1" ? `${data.machine} (the gateway's machine)` : data.machine], ["Started", <Time at={data.createdAt} />], ["Expires", until(data.expiresAt, now)], ["Next step", data.approval === "callback" ? "The CLI continues automatically, on this machine" : "Paste a code into the terminal"]]} /></div></div>
+          <p><code>trigger.dev login</code> was started. It requests a personal access token{user.data && <> of <b>{user.data.email}</b></>}, with which the CLI can deploy, and read and change everything that you can.</p>
+          <div class="panel"><div class="body"><Facts rows={[["Machine", !data.machine ? "unknown (behind a proxy that the gateway does not trust)" : data.machine === "127.0.0.1" || data.machine === "::1" ? `${data.machine} (the gateway's machine)` : data.machine], ["Started", <Time at={data.createdAt} />], ["Expires", until(data.expiresAt, now)], ["Next step", data.approval === "callback" ? "The CLI continues automatically, on this machine" : "Paste a code into the terminal"]]} /></div></div>
           <p class="warn">Approve only if you have just started this login yourself, on that machine.</p>
           {problem && <Problem error={problem} />}
           <div class="row-end flat"><Button kind="ghost" busy={isBusy} onClick={() => answer("refuse")}>Deny</Button><Button kind="primary" busy={isBusy} onClick={() => answer("approve")}>Approve</Button></div>
         </>}
-      {fresh.dialog}
+      {confirmation.dialog}
     </main>
   );
 }

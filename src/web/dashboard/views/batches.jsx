@@ -16,8 +16,8 @@ const countOf = (byStatus = {}, names) => names.reduce((sum, name) => sum + (byS
 
 /** The state of a batch in one word: in progress, or how it ended. */
 function State({ batch, byStatus = {} }) {
-  const { status, runCount, endedCount } = batch, bad = countOf(byStatus, failed), isOver = endedCount >= runCount;
-  const [label, tone] = status === "ABORTED" ? ["Aborted", "off"] : !isOver ? ["In progress", "run"]
+  const { status, runCount, endedCount } = batch, bad = countOf(byStatus, failed), hasEnded = endedCount >= runCount;
+  const [label, tone] = status === "ABORTED" ? ["Aborted", "off"] : !hasEnded ? ["In progress", "run"]
     : bad === 0 && status !== "PARTIAL_FAILED" ? ["Completed", "good"] : bad >= runCount ? ["Failed", "bad"] : ["Partly failed", "bad"];
   return <Status status={tone} tone={tone} label={label} />;
 }
@@ -34,7 +34,7 @@ export function Progress({ byStatus, total }) {
 
 function Batch({ place }) {
   const mirror = useWatch(place, { batch: place.id, from: "2000-01-01T00:00:00Z" }, { limit: 200, counts: true }), back = addressOf({ ...place, id: undefined, query: {} });
-  const { data, error } = useQuery([place.ref, place.env, place.id], () => session.ask(place, "GET", `/api/v2/batches/${encodeURIComponent(place.id)}`), { everyMs: 2000 });
+  const { data, error } = useQuery([place.ref, place.env, place.id], () => session.request(place, "GET", `/api/v2/batches/${encodeURIComponent(place.id)}`), { everyMs: 2000 });
   if (!data) return <Page title="Batch">{error?.status === 404 ? <Empty title="Batch not found"><p>{place.env} has no batch <code>{place.id}</code>: it may be in another environment, or retention has removed it.</p><p><a href={back}>Show all batches</a></p></Empty> : error ? <Problem error={error} /> : <Loading />}</Page>;
   const counts = mirror?.counts ?? { byStatus: {} }, tags = mirror?.runs.values().next().value?.tags ?? [], rows = [...mirror?.runs.values() ?? []];
   return (
@@ -55,7 +55,7 @@ function Batch({ place }) {
 function List({ place }) {
   const [before, setBefore] = useState([]);
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, before], async () => {
-    const page = await session.ask(place, "GET", `/api/v1/batches?${new URLSearchParams({ "page[size]": 30, ...before.length && { "page[after]": before.at(-1) } })}`);
+    const page = await session.request(place, "GET", `/api/v1/batches?${new URLSearchParams({ "page[size]": 30, ...before.length && { "page[after]": before.at(-1) } })}`);
     return { ...page, data: await withRuns(place, page.data) };
   }, { everyMs: 2000 });
   const rows = data?.data ?? [];

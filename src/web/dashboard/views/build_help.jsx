@@ -1,4 +1,4 @@
-// build_help.jsx - where the CLI leads after a build that failed: the text of the error, and what to look at.
+// build_help.jsx - the page that the CLI links to after a failed build: the error and the next steps.
 import { addressOf } from "../lib/place.js";
 import { Copy, Page } from "../ui/basic.jsx";
 

@@ -1,7 +1,7 @@
 // deployments.jsx - deployed versions: their states, build logs, promotion and rollback.
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { useKept } from "../lib/details.js";
+import { useCached } from "../lib/details.js";
 import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
@@ -17,7 +17,7 @@ const final = new Set(["DEPLOYED", "FAILED", "CANCELED", "TIMED_OUT"]);
 const State = ({ status }) => <span class={`status ${tones[status] ?? "off"}`}><i />{status[0] + status.slice(1).toLowerCase().replace("_", " ")}</span>;
 
 /** The tasks and the SDK of a deployed version. */
-const useVersion = (place, { version, status } = {}) => useKept(`version ${place.ref}/${place.env}/${place.branch}/${version}`, async () => {
+const useVersion = (place, { version, status } = {}) => useCached(`version ${place.ref}/${place.env}/${place.branch}/${version}`, async () => {
   const { worker } = await currentWorker(place, version);
   return { tasks: worker?.tasks ?? [], sdk: worker?.sdkVersion };
 }, status === "DEPLOYED");
@@ -27,7 +27,7 @@ function VersionCell({ place, deployment, show }) {
   return version?.tasks ? show(version) : <span class="dim">–</span>;
 }
 
-/** Tasks that a version has and the one before had not, and the other way round. */
+/** Lists the tasks that were added and removed since the version before. */
 function Changes({ place, tasks, before }) {
   const earlier = useVersion(place, before);
   if (!earlier?.tasks) return null;
@@ -39,13 +39,13 @@ function Changes({ place, tasks, before }) {
   );
 }
 
-const useCurrent = (place) => useQuery([place.ref, place.env, place.branch, "current"], () => session.ask(place, "GET", "/api/v1/deployments/current").catch((error) => { if (error.status === 404) return null; throw error; }), { everyMs: 4000 });
+const useCurrent = (place) => useQuery([place.ref, place.env, place.branch, "current"], () => session.request(place, "GET", "/api/v1/deployments/current").catch((error) => { if (error.status === 404) return null; throw error; }), { everyMs: 4000 });
 
 function PromoteDialog({ place, version, current, onClose, onDone }) {
   const [isBusy, setBusy] = useState(false), isBack = current && version < current.version;
   async function promote() {
     setBusy(true);
-    if (await attempt(() => session.ask(place, "POST", `/api/v1/deployments/${encodeURIComponent(version)}/promote?allowRollbacks=true`, { body: {} }), `${version} is now the current version`)) { onDone(); onClose(); }
+    if (await attempt(() => session.request(place, "POST", `/api/v1/deployments/${encodeURIComponent(version)}/promote?allowRollbacks=true`, { body: {} }), `${version} is now the current version`)) { onDone(); onClose(); }
     setBusy(false);
   }
   return (
@@ -56,32 +56,32 @@ function PromoteDialog({ place, version, current, onClose, onDone }) {
 }
 
 function Log({ place, deployment }) {
-  const { data, error } = useQuery([deployment.id, "logs"], () => session.ask(place, "GET", `/api/v1/deployments/${deployment.id}/logs`, { text: true }), { everyMs: final.has(deployment.status) ? undefined : 1000 });
+  const { data, error } = useQuery([deployment.id, "logs"], () => session.request(place, "GET", `/api/v1/deployments/${deployment.id}/logs`, { text: true }), { everyMs: final.has(deployment.status) ? undefined : 1000 });
   const box = useRef();
   useEffect(() => { if (box.current && !final.has(deployment.status)) box.current.scrollTop = box.current.scrollHeight; }, [data]);
   if (error?.status === 404) return <p class="dim">No build log kept</p>;
   return error ? <Problem error={error} /> : data === undefined ? <Loading /> : <pre class="log" ref={box} tabIndex={0} aria-label="Build log">{data || "No output yet"}</pre>;
 }
 
-/** Finds one of the newest hundred, by id, short code or version. */
+/** Finds one of the newest hundred deployments by id, short code or version. */
 export async function findDeployment(place, name) {
-  const { data } = await session.ask(place, "GET", "/api/v1/deployments?page[size]=100");
+  const { data } = await session.request(place, "GET", "/api/v1/deployments?page[size]=100");
   return data.find(({ id, shortCode, version }) => [id, shortCode, version].includes(name));
 }
 
 function Deployment({ place }) {
   const current = useCurrent(place), [isPromoting, setPromoting] = useState(false);
   const { data, error, reload } = useQuery([place.ref, place.env, place.id], async () => {
-    const { data: all } = await session.ask(place, "GET", "/api/v1/deployments?page[size]=100"), at = all.findIndex(({ id, shortCode, version }) => [id, shortCode, version].includes(place.id)), found = all[at];
+    const { data: all } = await session.request(place, "GET", "/api/v1/deployments?page[size]=100"), at = all.findIndex(({ id, shortCode, version }) => [id, shortCode, version].includes(place.id)), found = all[at];
     if (!found && !place.id.startsWith("deployment_")) throw Object.assign(new Error(`${place.env} has no deployment ${place.id}`), { status: 404 });
-    return { ...found, before: at < 0 ? undefined : all.slice(at + 1).find(({ status }) => status === "DEPLOYED"), ...await session.ask(place, "GET", `/api/v1/deployments/${encodeURIComponent(found?.id ?? place.id)}`) };
+    return { ...found, before: at < 0 ? undefined : all.slice(at + 1).find(({ status }) => status === "DEPLOYED"), ...await session.request(place, "GET", `/api/v1/deployments/${encodeURIComponent(found?.id ?? place.id)}`) };
   }, { everyMs: 2000 });
   const back = addressOf({ ...place, id: undefined, query: {} });
   if (!data) return <Page title="Deployment">{error ? <><Problem error={error} /><p><a href={back}>Show all deployments</a></p></> : <Loading />}</Page>;
   const isKnown = !current.isLoading, isCurrent = current.data?.id === data.id, tasks = data.worker?.tasks ?? [];
   return (
     <Page title={data.version} subtitle={<span class="row"><a class="back" href={back}><Icon name="left" size={14} />Deployments</a><State status={data.status} />{isCurrent && <em class="mini current">current</em>}<Id>{data.id}</Id></span>}
-      actions={<>{!final.has(data.status) && <Button icon="stop" onClick={() => attempt(() => session.ask(place, "POST", `/api/v1/deployments/${data.id}/cancel`, { body: {} }), "Deployment canceled").then(reload)}>Cancel</Button>}
+      actions={<>{!final.has(data.status) && <Button icon="stop" onClick={() => attempt(() => session.request(place, "POST", `/api/v1/deployments/${data.id}/cancel`, { body: {} }), "Deployment canceled").then(reload)}>Cancel</Button>}
         {data.status === "DEPLOYED" && isKnown && !isCurrent && <Button kind="primary" onClick={() => setPromoting(true)}>{current.data && data.version < current.data.version ? "Roll back…" : "Promote…"}</Button>}</>}>
       {data.errorData && <section class="failure" aria-label="Error"><h2>{data.errorData.name ? `${data.errorData.name}: ` : ""}{data.errorData.message}</h2>{(data.errorData.stack ?? data.errorData.stderr) && <pre class="stack-trace" tabIndex={0}>{data.errorData.stack ?? data.errorData.stderr}</pre>}</section>}
       <Warnings warnings={data.worker?.warnings} />
@@ -102,7 +102,7 @@ function Deployment({ place }) {
 
 function List({ place }) {
   const [before, setBefore] = useState([]), [promoted, setPromoted] = useState(), current = useCurrent(place);
-  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, before], () => session.ask(place, "GET", `/api/v1/deployments?${new URLSearchParams({ "page[size]": 30, ...before.length && { "page[after]": before.at(-1) } })}`), { everyMs: 3000 });
+  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, before], () => session.request(place, "GET", `/api/v1/deployments?${new URLSearchParams({ "page[size]": 30, ...before.length && { "page[after]": before.at(-1) } })}`), { everyMs: 3000 });
   const rows = data?.data ?? [], isKnown = !current.isLoading;
   return (
     <Page title="Deployments" subtitle={current.data && <>New runs use version <b>{current.data.version}</b></>}>

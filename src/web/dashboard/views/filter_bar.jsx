@@ -9,12 +9,12 @@ import { session } from "../lib/session.js";
 import { labelOf, statuses } from "../lib/status.js";
 import { Button, Menu, MenuItem, Status } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
-import { say } from "../ui/toast.jsx";
+import { showToast } from "../ui/toast.jsx";
 import { currentWorker } from "./test.jsx";
 
 const ever = "2000-01-01T00:00:00.000Z";
 const periods = [["5m", "5 minutes"], ["15m", "15 minutes"], ["1h", "1 hour"], ["6h", "6 hours"], ["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"]];
-const usual = "7d", barePart = /^\d[0-9a-z]{5,}$/; // taken for the beginning of an id without "run_"
+const defaultPeriod = "7d", barePart = /^\d[0-9a-z]{5,}$/; // matches the beginning of an id without "run_"
 const named = { task: "Task", tag: "Tag", version: "Version", queue: "Queue", machine: "Machine", batch: "Batch", schedule: "Schedule", test: "Test runs", bulk: "Bulk action", period: "Last", from: "From", to: "To" };
 const lists = ["task", "tag", "version", "queue", "machine"];
 
@@ -41,7 +41,7 @@ function TimeFilter({ filter, change, close }) {
   const set = (name) => (event) => change({ period: undefined, [name]: event.currentTarget.value ? new Date(event.currentTarget.value).toISOString() : undefined });
   return (
     <>
-      {periods.map(([value, label]) => <MenuItem key={value} checked={(withTime(filter).period ?? "") === value} onClick={() => { change({ period: value === usual ? undefined : value, from: undefined, to: undefined }); close(); }}>Last {label}</MenuItem>)}
+      {periods.map(([value, label]) => <MenuItem key={value} checked={(withTime(filter).period ?? "") === value} onClick={() => { change({ period: value === defaultPeriod ? undefined : value, from: undefined, to: undefined }); close(); }}>Last {label}</MenuItem>)}
       <MenuItem checked={filter.from === ever && !filter.to} onClick={() => { change({ period: undefined, from: ever, to: undefined }); close(); }}>Any time</MenuItem>
       <label class="inline">From <input type="datetime-local" value={local("from")} onChange={set("from")} /></label>
       <label class="inline">To <input type="datetime-local" value={local("to")} onChange={set("to")} /></label>
@@ -49,10 +49,10 @@ function TimeFilter({ filter, change, close }) {
   );
 }
 
-/** Finds the run of an id, or the newest run whose id begins like this. */
+/** Returns the id of the newest run whose id has this beginning; undefined if no run has it. */
 async function find(place, beginning) {
   const query = listQuery({ from: ever }, { size: 1, after: cursorBefore(beginning) });
-  const { data: [run] } = await session.ask(place, "GET", `/api/v1/runs?${query}`);
+  const { data: [run] } = await session.request(place, "GET", `/api/v1/runs?${query}`);
   return run?.id.startsWith(beginning) ? run.id : undefined;
 }
 
@@ -60,7 +60,7 @@ export function FilterBar({ place, filter, search }) {
   const [text, setText] = useState("");
   const { data: names } = useQuery([place.ref, place.env, place.branch], async () => {
     const [queues, worker] = await Promise.all([
-      session.ask(place, "GET", "/api/v1/queues?perPage=100").catch(() => ({ data: [] })),
+      session.request(place, "GET", "/api/v1/queues?perPage=100").catch(() => ({ data: [] })),
       currentWorker(place).catch(() => undefined),
     ]);
     return { task: (worker?.worker?.tasks ?? []).map(({ slug }) => slug), queue: queues.data.map(({ name, type }) => type === "task" ? `task/${name}` : name), version: worker?.worker ? [worker.worker.version] : [] };
@@ -81,8 +81,8 @@ export function FilterBar({ place, filter, search }) {
       try {
         const beginning = readBeginning(wanted), id = beginning && await find(place, beginning);
         if (id) go(addressOf({ ...place, view: "runs", id }));
-        else { say(`No run in ${place.env} has an id that starts with ${wanted}`, "bad"); return; }
-      } catch (error) { say(error.message, "bad"); return; }
+        else { showToast(`No run in ${place.env} has an id that starts with ${wanted}`, "bad"); return; }
+      } catch (error) { showToast(error.message, "bad"); return; }
     } else if (names?.task.includes(wanted)) change("task", [wanted]);
     else change("tag", [...filter.tag ?? [], wanted]);
     setText("");

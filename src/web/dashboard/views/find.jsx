@@ -1,4 +1,4 @@
-// find.jsx - finds a run whose link does not name its project, among the user's projects.
+// find.jsx - opens a run whose link does not name its project: searches all projects of the user.
 import { useEffect } from "preact/hooks";
 
 import { addressOf, environments, go, home } from "../lib/place.js";
@@ -9,13 +9,13 @@ import { Empty, Loading } from "../ui/basic.jsx";
 const branchesMax = 30; // max branches per project to search if no environment has the run
 
 async function branchesOf(ref) {
-  const { branches = [] } = await session.personal("GET", `/api/v1/projects/${encodeURIComponent(ref)}/branches`).catch(() => ({}));
+  const { branches = [] } = await session.requestAsUser("GET", `/api/v1/projects/${encodeURIComponent(ref)}/branches`).catch(() => ({}));
   return branches.slice(0, branchesMax).map(({ name, branchName }) => ({ ref, env: "preview", branch: name ?? branchName }));
 }
 
-/** The first place that has the run. */
+/** Returns the first of the places that has the run. */
 async function findIn(places, id) {
-  const found = await Promise.all(places.map((place) => session.ask(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`).then(() => place, () => undefined)));
+  const found = await Promise.all(places.map((place) => session.request(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`).then(() => place, () => undefined)));
   return found.find(Boolean);
 }
 

@@ -1,7 +1,7 @@
 // logs.jsx - the logs of a run and its descendants: search, levels, follow, copy and download.
 //
-// There may be ten thousand lines of any height. They are drawn in chunks: one far from the screen is an empty box of the
-// height that it had, or is expected to have.
+// There may be ten thousand lines of any height, so they are drawn in chunks. A chunk far from the screen is an empty box
+// with the height that the chunk had, or is expected to have.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { addressOf } from "../lib/place.js";
@@ -20,7 +20,7 @@ const valueText = (value) => typeof value === "string" ? value : JSON.stringify(
 const isStack = (name) => name === "stack";
 
 /** A log as one line of text, for search, copy and download. */
-const textOf = ({ at, level, message, data, run }, isFamily) => [new Date(at).toISOString(), level.padEnd(5), isFamily && run.taskIdentifier, message, Object.keys(data).length > 0 && JSON.stringify(data)].filter(Boolean).join(" ");
+const textOf = ({ at, level, message, data, run }, hasDescendants) => [new Date(at).toISOString(), level.padEnd(5), hasDescendants && run.taskIdentifier, message, Object.keys(data).length > 0 && JSON.stringify(data)].filter(Boolean).join(" ");
 
 /** Text with the found parts marked. */
 function Marked({ text, found }) {
@@ -31,23 +31,24 @@ function Marked({ text, found }) {
   return [...parts, text.slice(from)];
 }
 
-function Line({ log, found, isFamily, place }) {
+function Line({ log, found, hasDescendants, place }) {
   const [isOpen, setOpen] = useState(false), members = Object.entries(log.data), [label, tone] = levels[levelOf(log)];
   return (
     <li class={`log-row ${tone}`}>
       <button type="button" class="log-main" aria-expanded={members.length ? isOpen : undefined} onClick={() => members.length && setOpen(!isOpen)}>
         <time title={wholeTime(log.at)}>{clockTime(log.at, { ms: true })}</time>
         <span class="level">{label}</span>
-        {isFamily && <span class="task">{log.run.taskIdentifier}</span>}
+        {hasDescendants && <span class="task">{log.run.taskIdentifier}</span>}
         <span class="text"><Marked text={log.message} found={found} />{members.filter(([name]) => !isStack(name)).map(([name, value]) => <span key={name} class="member"> <Marked text={name} found={found} />=<i><Marked text={valueText(value).slice(0, 500)} found={found} /></i></span>)}</span>
       </button>
       {isOpen && <div class="log-open">{typeof log.data.stack === "string" && members.length === 1 ? <pre class="stack-trace" tabIndex={0}>{log.data.stack}</pre> : <Json value={log.data} label="data" />}
-        {isFamily && <a href={addressOf({ ...place, view: "runs", id: log.run.id, query: {} })}>Open run {log.run.id}</a>}</div>}
+        {hasDescendants && <a href={addressOf({ ...place, view: "runs", id: log.run.id, query: {} })}>Open run {log.run.id}</a>}</div>}
     </li>
   );
 }
 
-/** Lines that are drawn while they are near the screen; those at an edge, which is shown first, at once. */
+/** Draws its lines only while they are near the screen. The first and the last chunk are drawn at once, since one of them is
+ * shown first. */
 function Chunk({ lines, scroller, isAtEdge, ...rest }) {
   const box = useRef(), [isNear, setNear] = useState(isAtEdge), height = useRef();
   useEffect(() => {
@@ -61,7 +62,7 @@ function Chunk({ lines, scroller, isAtEdge, ...rest }) {
   return <li class="log-chunk" ref={box} style={isNear ? undefined : { height: `${height.current ?? lines.length * lineHeight}px` }}>{isNear && <ol>{lines.map((log) => <Line key={log.key} log={log} {...rest} />)}</ol>}</li>;
 }
 
-/** The logs that match, in chunks that stay the same objects while nothing in them changes. */
+/** Returns the logs that match, and their chunks, which stay the same objects until the logs or the search change. */
 function useFound(logs, text, hidden) {
   return useMemo(() => {
     const found = text.trim().toLowerCase();
@@ -74,11 +75,11 @@ function useFound(logs, text, hidden) {
 function useFollow(isLive, lines) {
   const scroller = useRef(), [isFollowing, setFollowing] = useState(isLive);
   useLayoutEffect(() => { if (isFollowing && isLive) scroller.current.scrollTop = scroller.current.scrollHeight; }, [lines, isFollowing]);
-  const scrolled = () => {
+  const onScroll = () => {
     const { scrollTop, clientHeight, scrollHeight } = scroller.current;
     if (isLive) setFollowing(scrollTop + clientHeight > scrollHeight - nearEnd);
   };
-  return { scroller, isFollowing, setFollowing, scrolled };
+  return { scroller, isFollowing, setFollowing, onScroll };
 }
 
 function download(name, text) {
@@ -91,24 +92,24 @@ function download(name, text) {
 export function Logs({ place, trace, isLive, tabs }) {
   const [text, setText] = useState(""), [hidden, setHidden] = useState([]), [isWrapped, setWrapped] = useState(true);
   const logs = useMemo(() => logsOf(trace.root), [trace.root]), { found, lines, chunks } = useFound(logs, text, hidden);
-  const isFamily = useMemo(() => logs.some(({ run }) => run.id !== trace.root.run.id), [logs]), { scroller, isFollowing, setFollowing, scrolled } = useFollow(isLive, lines);
-  const count = (level) => logs.filter((log) => levelOf(log) === level).length, all = () => lines.map((log) => textOf(log, isFamily)).join("\n");
-  const turn = (level) => setHidden(hidden.includes(level) ? hidden.filter((one) => one !== level) : [...hidden, level]);
+  const hasDescendants = useMemo(() => logs.some(({ run }) => run.id !== trace.root.run.id), [logs]), { scroller, isFollowing, setFollowing, onScroll } = useFollow(isLive, lines);
+  const count = (level) => logs.filter((log) => levelOf(log) === level).length, all = () => lines.map((log) => textOf(log, hasDescendants)).join("\n");
+  const toggle = (level) => setHidden(hidden.includes(level) ? hidden.filter((one) => one !== level) : [...hidden, level]);
   return (
     <section class="panel logs" aria-label="Logs">
       <header>{tabs}<span class="dim" role="status">{lines.length === logs.length ? `${logs.length.toLocaleString("en")} ${logs.length === 1 ? "line" : "lines"}` : `${lines.length.toLocaleString("en")} of ${logs.length.toLocaleString("en")} lines`}</span></header>
       <Missing root={trace.root} />
       <div class="log-tools">
         <input type="search" aria-label="Search logs" placeholder="Search logs" value={text} onInput={(event) => setText(event.currentTarget.value)} />
-        <Menu text={hidden.length ? `${Object.keys(levels).length - hidden.length} levels` : "All levels"} label="Levels">{() => Object.entries(levels).map(([level, [label]]) => <MenuItem key={level} checked={!hidden.includes(level)} onClick={() => turn(level)}>{label} <span class="dim">{count(level).toLocaleString("en")}</span></MenuItem>)}</Menu>
+        <Menu text={hidden.length ? `${Object.keys(levels).length - hidden.length} levels` : "All levels"} label="Levels">{() => Object.entries(levels).map(([level, [label]]) => <MenuItem key={level} checked={!hidden.includes(level)} onClick={() => toggle(level)}>{label} <span class="dim">{count(level).toLocaleString("en")}</span></MenuItem>)}</Menu>
         <Button aria-pressed={isWrapped} onClick={() => setWrapped(!isWrapped)}>Wrap</Button>
         {isLive && <Button aria-pressed={isFollowing} onClick={() => setFollowing(!isFollowing)}>Follow</Button>}
         <span class="gap" />
         <Button icon="copy" disabled={!lines.length} onClick={() => attempt(() => navigator.clipboard.writeText(all()), `Copied ${lines.length.toLocaleString("en")} ${lines.length === 1 ? "line" : "lines"}`)}>Copy</Button>
         <Button icon="down" disabled={!lines.length} onClick={() => download(`${trace.root.run.id}.log`, `${all()}\n`)}>Download</Button>
       </div>
-      <div class={`log-scroll ${isWrapped ? "wrapped" : ""} ${isFamily ? "family" : ""}`} ref={scroller} onScroll={scrolled} tabIndex={0} role="region" aria-label="Lines">
-        {lines.length > 0 ? <ol class="log-lines">{chunks.map((chunk, at) => <Chunk key={`${found}/${hidden.join()}/${at}`} lines={chunk} isAtEdge={at === 0 || at === chunks.length - 1} scroller={scroller} found={found} isFamily={isFamily} place={place} />)}</ol>
+      <div class={`log-scroll ${isWrapped ? "wrapped" : ""} ${hasDescendants ? "family" : ""}`} ref={scroller} onScroll={onScroll} tabIndex={0} role="region" aria-label="Lines">
+        {lines.length > 0 ? <ol class="log-lines">{chunks.map((chunk, at) => <Chunk key={`${found}/${hidden.join()}/${at}`} lines={chunk} isAtEdge={at === 0 || at === chunks.length - 1} scroller={scroller} found={found} hasDescendants={hasDescendants} place={place} />)}</ol>
           : <p class="dim pad">{logs.length ? "No lines match" : isLive ? "Logs appear here as the task executes." : "No logs"}</p>}
       </div>
       {trace.isCut && <p class="dim pad">This run has more descendants than are shown here. Each has its own logs.</p>}

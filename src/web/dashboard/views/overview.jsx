@@ -1,4 +1,4 @@
-// overview.jsx - the state of an environment: what is stuck, what fails, each task, and plots of the last hours.
+// overview.jsx - the state of an environment: stuck runs, failures, figures of each task, and plots of the last hours.
 import { useMemo, useState } from "preact/hooks";
 
 import { addressOf } from "../lib/place.js";
@@ -13,9 +13,9 @@ import { Icon } from "../ui/icons.jsx";
 import { Plot } from "../ui/plot.jsx";
 
 const ranges = [["15m", "15 minutes", 900], ["1h", "1 hour", 3600], ["6h", "6 hours", 21600]];
-const always = ["completed", "failed"]; // plotted even if there were none
+const always = ["completed", "failed"]; // plotted even if all values are 0
 const stuckMs = 60_000, shownFailures = 8, everyMs = 10_000;
-const unhappy = [...failedStatuses, "EXPIRED"].join(",");
+const failedOrExpired = [...failedStatuses, "EXPIRED"].join(",");
 const oldest = cursorOf(`run_${"0".repeat(21)}`); // before every run
 
 const ms = (value) => value < 1000 ? `${Number(value.toPrecision(2))} ms` : duration(value);
@@ -37,12 +37,12 @@ function Figures({ place, data, range }) {
   );
 }
 
-/** Runs that wait for long or for a version: how many, and why the oldest of them waits. */
+/** Shows how many runs have waited for long, or wait for a version, and why the oldest of them waits. */
 function Stuck({ place, now }) {
   const isLong = now.oldestQueuedMs > stuckMs, isStuck = isLong || now.pendingVersion > 0, status = isLong ? "QUEUED" : "PENDING_VERSION", count = isLong ? now.queued : now.pendingVersion;
   const { data: run } = useQuery([place.ref, place.env, place.branch, status], async () => {
-    const { data: [first] } = await session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": status, "filter[createdAt][from]": "2000-01-01T00:00:00Z", "page[size]": 1, "page[before]": oldest })}`);
-    return first && session.ask(place, "GET", `/api/v3/runs/${first.id}`);
+    const { data: [first] } = await session.request(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": status, "filter[createdAt][from]": "2000-01-01T00:00:00Z", "page[size]": 1, "page[before]": oldest })}`);
+    return first && session.request(place, "GET", `/api/v3/runs/${first.id}`);
   }, { enabled: isStuck, everyMs });
   if (!isStuck) return null;
   return (
@@ -65,17 +65,17 @@ function Tasks({ place, data, range }) {
         ["p95", ({ durationMs }) => durationMs ? duration(durationMs.p95) : <span class="dim">–</span>, "number"],
         ["Last failure", ({ lastFailure }) => lastFailure ? <a href={addressOf({ ...place, view: "runs", id: lastFailure.runId })}><Time at={lastFailure.at} relative /></a> : <span class="dim">–</span>, "number"],
       ]} />}
-      {data.tasksAreCut && <p class="pad dim">Some figures are missing: there are more tasks than are counted, or no memory for more figures.</p>}
+      {data.tasksAreCut && <p class="pad dim">Some figures are missing: there are more tasks than are counted, or there is no memory for more figures.</p>}
     </section>
   );
 }
 
-/** Runs that failed or expired, the last one first: among the newest hundred of them. */
+/** The last runs that failed or expired, out of the hundred newest such runs. */
 function Failures({ place }) {
-  const { data } = useQuery([place.ref, place.env, place.branch, "failures"], () => session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": unhappy, "page[size]": 100 })}`), { everyMs });
+  const { data } = useQuery([place.ref, place.env, place.branch, "failures"], () => session.request(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": failedOrExpired, "page[size]": 100 })}`), { everyMs });
   const endOf = ({ finishedAt, updatedAt }) => new Date(finishedAt ?? updatedAt), rows = [...data?.data ?? []].sort((a, b) => endOf(b) - endOf(a)).slice(0, shownFailures);
   return (
-    <section class="panel" aria-label="Recent failures"><header><h2>Recent failures</h2>{rows.length > 0 && <a href={addressOf({ ...place, view: "runs", query: { status: unhappy } })}>Show all</a>}</header><div class="body">
+    <section class="panel" aria-label="Recent failures"><header><h2>Recent failures</h2>{rows.length > 0 && <a href={addressOf({ ...place, view: "runs", query: { status: failedOrExpired } })}>Show all</a>}</header><div class="body">
       {data && !rows.length && <p class="dim">No failures in the last 7 days</p>}
       {rows.map((run) => <a key={run.id} class="run-link" href={addressOf({ ...place, view: "runs", id: run.id })}><span>{run.taskIdentifier}</span><span class="row"><span class="dim"><Time at={endOf(run)} relative /></span><Status status={run.status} /></span></a>)}
     </div></section>
@@ -103,8 +103,8 @@ function Plots({ data, seconds }) {
 
 export function Overview({ place }) {
   const [range, setRange] = useState("1h"), seconds = ranges.find(([name]) => name === range)[2];
-  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, range], () => session.ask(place, "GET", `/api/v1/environments/stats?since=${range}`), { everyMs });
-  const isYoung = data && new Date(data.to) - new Date(data.from) < (seconds - 60) * 1000;
+  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, range], () => session.request(place, "GET", `/api/v1/environments/stats?since=${range}`), { everyMs });
+  const isPartial = data && new Date(data.to) - new Date(data.from) < (seconds - 60) * 1000;
   return (
     <Page title="Overview" actions={<div class="segments" role="group" aria-label="Time range">{ranges.map(([name, label]) => <Button key={name} kind="small" aria-pressed={name === range} onClick={() => setRange(name)}>{label}</Button>)}</div>}>
       {error && <Problem error={error} retry={reload} />}
@@ -113,7 +113,7 @@ export function Overview({ place }) {
         <Figures place={place} data={data} range={range} />
         <div class="columns even"><Tasks place={place} data={data} range={range} /><Failures place={place} /></div>
         <Plots data={data} seconds={seconds} />
-        {isYoung && <p class="dim note">These figures begin <Time at={data.from} relative />, when this environment was first used.</p>}
+        {isPartial && <p class="dim note">These figures begin <Time at={data.from} relative />, when this environment was first used.</p>}
       </>}
     </Page>
   );

@@ -1,4 +1,4 @@
-// preview.jsx - chooses a branch of preview, which has runs in its branches only.
+// preview.jsx - chooses a branch of the preview environment, whose runs all belong to branches.
 import { useEffect } from "preact/hooks";
 
 import { addressOf, go } from "../lib/place.js";
@@ -8,15 +8,15 @@ import { Empty, Loading, Page, Problem } from "../ui/basic.jsx";
 
 /** The branches of a project's preview. */
 export function useBranches(ref, enabled = true) {
-  const { data, ...rest } = useQuery([ref, "branches"], () => session.personal("GET", `/api/v1/projects/${encodeURIComponent(ref)}/branches`), { enabled });
+  const { data, ...rest } = useQuery([ref, "branches"], () => session.requestAsUser("GET", `/api/v1/projects/${encodeURIComponent(ref)}/branches`), { enabled });
   return { ...rest, branches: data?.branches.map(({ name }) => name) };
 }
 
 export function InBranch({ place, children }) {
   const { branches, error, reload } = useBranches(place.ref), [first] = branches ?? [];
-  const isThere = branches?.includes(place.branch), withBranch = (branch) => addressOf({ ...place, branch, id: undefined, query: {} });
+  const exists = branches?.includes(place.branch), withBranch = (branch) => addressOf({ ...place, branch, id: undefined, query: {} });
   useEffect(() => { if (!place.branch && first) go(addressOf({ ...place, branch: first }), { replace: true }); }, [place.branch, first]);
-  if (isThere) return children;
+  if (exists) return children;
   if (!branches || (!place.branch && first)) return error ? <Problem error={error} retry={reload} /> : <Loading />;
   return (
     <Page title="Preview">

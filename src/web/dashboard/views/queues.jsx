@@ -1,4 +1,4 @@
-// queues.jsx - queues: how much waits and executes in each, and their limits.
+// queues.jsx - queues: how many runs wait and execute in each, and their limits.
 import { useState } from "preact/hooks";
 
 import { addressOf } from "../lib/place.js";
@@ -17,7 +17,7 @@ function LimitDialog({ place, queue, onClose, onDone }) {
   const number = Number(limit), isWrong = limit === "" || !Number.isInteger(number) || number < 0 || number > 100_000;
   async function change(path, body, text) {
     setBusy(true);
-    if (await attempt(() => session.ask(place, "POST", `${pathOf(queue)}/${path}`, { body: { type: queue.type, ...body } }), text)) { onDone(); onClose(); }
+    if (await attempt(() => session.request(place, "POST", `${pathOf(queue)}/${path}`, { body: { type: queue.type, ...body } }), text)) { onDone(); onClose(); }
     setBusy(false);
   }
   return (
@@ -30,20 +30,20 @@ function LimitDialog({ place, queue, onClose, onDone }) {
   );
 }
 
-/** Pauses or resumes every queue of the page; reports the first one that failed. */
+/** Pauses or resumes every queue of the page. Stops at the first failure, and reports it. */
 function PauseAllDialog({ place, queues, isPause, onClose, onDone }) {
   const [isBusy, setBusy] = useState(false);
-  async function turn() {
+  async function apply() {
     setBusy(true);
     const done = await attempt(async () => {
-      for (const queue of queues) await session.ask(place, "POST", `${pathOf(queue)}/pause`, { body: { type: queue.type, action: isPause ? "pause" : "resume" } });
+      for (const queue of queues) await session.request(place, "POST", `${pathOf(queue)}/pause`, { body: { type: queue.type, action: isPause ? "pause" : "resume" } });
     }, isPause ? "All queues paused" : "All queues resumed");
     setBusy(false);
     onDone();
     if (done) onClose();
   }
   return (
-    <Dialog title={isPause ? "Pause all queues" : "Resume all queues"} onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind={isPause ? "danger" : "primary"} busy={isBusy} onClick={turn}>{isPause ? "Pause" : "Resume"} {queues.length.toLocaleString("en")} {queues.length === 1 ? "queue" : "queues"}</Button></>}>
+    <Dialog title={isPause ? "Pause all queues" : "Resume all queues"} onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind={isPause ? "danger" : "primary"} busy={isBusy} onClick={apply}>{isPause ? "Pause" : "Resume"} {queues.length.toLocaleString("en")} {queues.length === 1 ? "queue" : "queues"}</Button></>}>
       <p>{isPause ? `Queued runs of ${place.env} do not start until their queue is resumed. Executing runs continue.` : `Queued runs of ${place.env} start again.`}</p>
     </Dialog>
   );
@@ -62,10 +62,10 @@ function Summary({ now, paused }) {
 
 export function Queues({ place }) {
   const [page, setPage] = useState(1), [text, setText] = useState(""), [limited, setLimited] = useState(), now = useNow();
-  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.ask(place, "GET", `/api/v1/queues?page=${page}&perPage=100`), { everyMs });
-  const stats = useQuery([place.ref, place.env, place.branch, "now"], () => session.ask(place, "GET", "/api/v1/environments/stats?since=10s"), { everyMs }), limit = stats.data?.now.concurrencyLimit;
+  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.request(place, "GET", `/api/v1/queues?page=${page}&perPage=100`), { everyMs });
+  const stats = useQuery([place.ref, place.env, place.branch, "now"], () => session.request(place, "GET", "/api/v1/environments/stats?since=10s"), { everyMs }), limit = stats.data?.now.concurrencyLimit;
   const [all, setAll] = useState(), paused = (data?.data ?? []).filter((queue) => queue.paused), open = (data?.data ?? []).filter((queue) => !queue.paused);
-  const turn = (queue) => attempt(() => session.ask(place, "POST", `${pathOf(queue)}/pause`, { body: { type: queue.type, action: queue.paused ? "resume" : "pause" } }), `${queue.name} ${queue.paused ? "resumed" : "paused"}`).then(reload);
+  const toggle = (queue) => attempt(() => session.request(place, "POST", `${pathOf(queue)}/pause`, { body: { type: queue.type, action: queue.paused ? "resume" : "pause" } }), `${queue.name} ${queue.paused ? "resumed" : "paused"}`).then(reload);
   const rows = (data?.data ?? []).filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()));
   const runs = (queue, status) => addressOf({ ...place, view: "runs", query: { queue: nameOf(queue), status } });
   return (
@@ -80,7 +80,7 @@ export function Queues({ place }) {
         ["Oldest queued", (queue) => queue.oldestQueuedAt ? age(now - new Date(queue.oldestQueuedAt)) : <span class="dim">–</span>, "number"],
         ["Executing", (queue) => <a href={runs(queue, "EXECUTING")} class={queue.running ? "" : "dim"}>{queue.running.toLocaleString("en")}</a>, "number"],
         ["Limit", (queue) => queue.concurrency.current === null ? <span class="dim" title="The limit of the environment applies">{limit?.toLocaleString("en") ?? "–"} (environment)</span> : <>{queue.concurrency.current}{queue.concurrency.override !== null && <em class="mini" title={`Limit in code: ${queue.concurrency.base ?? "none"}`}>overridden</em>}</>, "number"],
-        ["Actions", (queue) => <span class="row-end flat on-hover"><Button kind="small" icon={queue.paused ? "test" : "pause"} onClick={() => turn(queue)} aria-label={`${queue.paused ? "Resume" : "Pause"} ${queue.name}`}>{queue.paused ? "Resume" : "Pause"}</Button><Button kind="small" onClick={() => setLimited(queue)} aria-label={`Limit of ${queue.name}`}>Limit…</Button></span>, "actions-cell"],
+        ["Actions", (queue) => <span class="row-end flat on-hover"><Button kind="small" icon={queue.paused ? "test" : "pause"} onClick={() => toggle(queue)} aria-label={`${queue.paused ? "Resume" : "Pause"} ${queue.name}`}>{queue.paused ? "Resume" : "Pause"}</Button><Button kind="small" onClick={() => setLimited(queue)} aria-label={`Limit of ${queue.name}`}>Limit…</Button></span>, "actions-cell"],
       ]} />}
       {data?.pagination.totalPages > 1 && <div class="row-end flat"><Button disabled={page === 1} onClick={() => setPage(page - 1)}>Previous</Button><span class="dim">{page} of {data.pagination.totalPages}</span><Button disabled={page >= data.pagination.totalPages} onClick={() => setPage(page + 1)}>Next</Button></div>}
       {all && <PauseAllDialog place={place} queues={all === "pause" ? open : paused} isPause={all === "pause"} onClose={() => setAll()} onDone={reload} />}

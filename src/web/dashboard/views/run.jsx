@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { base } from "../lib/base.js";
 import { useSubscription } from "../lib/live.js";
-import { glimpseOf, useDetails } from "../lib/details.js";
+import { summaryOf, useDetails } from "../lib/details.js";
 import { addressOf, go } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { parseExactly, session } from "../lib/session.js";
@@ -25,15 +25,15 @@ import { currentWorker } from "./test.jsx";
 
 const traceMs = 1500, longTraceMs = 15_000; // while the run has not ended; the whole trace is loaded each time
 
-const fetchedMax = 2_000_000; // max characters of a long value that is shown on request
+const shownMax = 2_000_000; // max characters of a large value that the page shows
 
-/** A value that the SDK has stored outside of the run because it is long; shown on request. */
-function LongValue({ url, label }) {
+/** A value that the SDK has stored outside of the run because it is large. A button shows it. */
+function LargeValue({ url, label }) {
   const [value, setValue] = useState(), [problem, setProblem] = useState();
   async function show() {
     try {
       const response = await fetch(url), text = await response.text();
-      if (!response.ok || text.length > fetchedMax) throw new Error(response.ok ? "Too long to show here" : `The gateway returned status ${response.status}`);
+      if (!response.ok || text.length > shownMax) throw new Error(response.ok ? "Too long to show here" : `The gateway returned status ${response.status}`);
       try { setValue(parseExactly(text)); } catch { setValue(text); }
     } catch (error) { setProblem(error.message); }
   }
@@ -43,7 +43,7 @@ function LongValue({ url, label }) {
 
 function Value({ run, name, label }) {
   const value = run[name], url = run[`${name}PresignedUrl`];
-  return value === undefined && url ? <LongValue key={url} url={url} label={label} /> : <Json value={value} label={label} />;
+  return value === undefined && url ? <LargeValue key={url} url={url} label={label} /> : <Json value={value} label={label} />;
 }
 
 /** The gateway's explanation of a waiting run: times in the page's format, and ids as links. */
@@ -65,11 +65,11 @@ function States({ run }) {
   );
 }
 
-function RunLink({ place, run, hasGlimpse = false }) {
-  const details = useDetails(place, run.id, hasGlimpse);
+function RunLink({ place, run, hasSummary = false }) {
+  const details = useDetails(place, run.id, hasSummary);
   return (
     <a class="run-link" href={addressOf({ ...place, view: "runs", id: run.id, query: {} })}>
-      <span>{run.taskIdentifier} <code class="dim">…{run.id.slice(-5)}</code>{hasGlimpse && <small>{glimpseOf(details) || "\u00a0"}</small>}</span><Status status={run.status} />
+      <span>{run.taskIdentifier} <code class="dim">…{run.id.slice(-5)}</code>{hasSummary && <small>{summaryOf(details) || "\u00a0"}</small>}</span><Status status={run.status} />
     </a>
   );
 }
@@ -83,7 +83,7 @@ function Children({ place, id, first }) {
   async function load() {
     setBusy(true);
     await attempt(async () => {
-      const { data, pagination } = await session.ask(place, "GET", `/api/v1/runs/${encodeURIComponent(id)}/children?${new URLSearchParams({ "page[size]": childrenPage, ...after && { "page[after]": after } })}`);
+      const { data, pagination } = await session.request(place, "GET", `/api/v1/runs/${encodeURIComponent(id)}/children?${new URLSearchParams({ "page[size]": childrenPage, ...after && { "page[after]": after } })}`);
       setPages((old) => [...old, data]);
       setAfter(pagination?.next);
     });
@@ -92,7 +92,7 @@ function Children({ place, id, first }) {
   return (
     <>
       <h3 class="dim">Children</h3>
-      <div class="children">{shown.map((child) => <RunLink key={child.id} place={place} run={first.find((one) => one.id === child.id) ?? child} hasGlimpse />)}</div>
+      <div class="children">{shown.map((child) => <RunLink key={child.id} place={place} run={first.find((one) => one.id === child.id) ?? child} hasSummary />)}</div>
       {mayHaveMore && <Button kind="small" busy={isBusy} onClick={load}>Show more</Button>}
     </>
   );
@@ -101,7 +101,7 @@ function Children({ place, id, first }) {
 export function Run({ place }) {
   const { id } = place, mirror = useSubscription(place, { run: id }), live = mirror?.runs.get(id);
   const [dialog, setDialog] = useState();
-  const { data: run, error, isLoading, reload } = useQuery([place.ref, place.env, place.branch, id], () => session.ask(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`));
+  const { data: run, error, isLoading, reload } = useQuery([place.ref, place.env, place.branch, id], () => session.request(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`));
   const isLive = run && !isFinal(run), [isLong, setIsLong] = useState(false);
   const trace = useQuery([place.ref, place.env, place.branch, id, "trace", run?.id], () => loadTrace(place, run), { enabled: Boolean(run), everyMs: isLive ? (isLong ? longTraceMs : traceMs) : undefined });
   useEffect(() => { setIsLong(Boolean(trace.data?.isLong)); }, [trace.data]);

@@ -1,5 +1,5 @@
 // run_columns.jsx - the columns of the table of runs, and the menu that chooses among them.
-import { glimpseOf, useDetails } from "../lib/details.js";
+import { summaryOf, useDetails } from "../lib/details.js";
 import { addressOf } from "../lib/place.js";
 import { choose, useSettings } from "../lib/settings.js";
 import { age, clockTime, duration, runDuration, wholeTime } from "../lib/time.js";
@@ -18,7 +18,7 @@ function Source({ run, place }) {
 }
 
 function Payload({ run, place }) {
-  const text = glimpseOf(useDetails(place, run.id), 300);
+  const text = summaryOf(useDetails(place, run.id), 300);
   return <code title={text}>{text}</code>;
 }
 
@@ -48,6 +48,6 @@ export function useColumns() {
 
 export function ColumnMenu() {
   const { columns: chosen } = useSettings();
-  const turn = (id) => choose("columns", chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id]);
-  return <Menu icon="columns" label="Columns" title="Columns" kind="ghost square wide-only" align="right">{() => <><p class="menu-title">Columns</p>{optional.map((id) => <MenuItem key={id} checked={chosen.includes(id)} onClick={() => turn(id)}>{columns[id].title}</MenuItem>)}</>}</Menu>;
+  const toggle = (id) => choose("columns", chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id]);
+  return <Menu icon="columns" label="Columns" title="Columns" kind="ghost square wide-only" align="right">{() => <><p class="menu-title">Columns</p>{optional.map((id) => <MenuItem key={id} checked={chosen.includes(id)} onClick={() => toggle(id)}>{columns[id].title}</MenuItem>)}</>}</Menu>;
 }

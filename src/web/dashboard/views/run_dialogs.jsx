@@ -6,9 +6,9 @@ import { parseExactly, session } from "../lib/session.js";
 import { snippetsOf } from "../lib/snippets.js";
 import { Button, Copy, Dialog, Field } from "../ui/basic.jsx";
 import { JsonEditor } from "../ui/editor.jsx";
-import { attempt, say } from "../ui/toast.jsx";
+import { attempt, showToast } from "../ui/toast.jsx";
 
-/** The value of a JSON text, or why it is invalid. */
+/** Returns { value } of a JSON text, or { error } if it is invalid. */
 export function parseJson(text) {
   try { return { value: text.trim() ? parseExactly(text) : undefined }; }
   catch (error) { return { error: `Invalid JSON: ${error.message}` }; }
@@ -21,10 +21,10 @@ export function ReplayDialog({ place, run, onClose }) {
     setBusy(true);
     const path = `/api/v1/runs/${run.id}/replay`, body = isSame ? {} : { payload: value, payloadType: "application/json" };
     await attempt(async () => {
-      const { id } = await session.ask(place, "POST", path, { body });
+      const { id } = await session.request(place, "POST", path, { body });
       onClose();
       go(addressOf({ ...place, view: "runs", id }));
-      say("Run replayed");
+      showToast("Run replayed");
     });
     setBusy(false);
   }
@@ -41,7 +41,7 @@ export function CancelDialog({ place, run, onClose, onDone }) {
   const [isBusy, setBusy] = useState(false);
   async function cancel() {
     setBusy(true);
-    if (await attempt(() => session.ask(place, "POST", `/api/v2/runs/${run.id}/cancel`, { body: {} }), "Run canceled")) { onDone(); onClose(); }
+    if (await attempt(() => session.request(place, "POST", `/api/v2/runs/${run.id}/cancel`, { body: {} }), "Run canceled")) { onDone(); onClose(); }
     setBusy(false);
   }
   return (
@@ -56,7 +56,7 @@ export function RescheduleDialog({ place, run, onClose, onDone }) {
   const [time, setTime] = useState(local), [isBusy, setBusy] = useState(false);
   async function save() {
     setBusy(true);
-    if (await attempt(() => session.ask(place, "POST", `/api/v1/runs/${run.id}/reschedule`, { body: { delay: new Date(time).toISOString() } }), "Run rescheduled")) { onDone(); onClose(); }
+    if (await attempt(() => session.request(place, "POST", `/api/v1/runs/${run.id}/reschedule`, { body: { delay: new Date(time).toISOString() } }), "Run rescheduled")) { onDone(); onClose(); }
     setBusy(false);
   }
   return (

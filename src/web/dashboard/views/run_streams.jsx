@@ -1,18 +1,18 @@
 // run_streams.jsx - a run's streams, live.
 //
-// Each stream that is read takes a connection, of which a browser has six for all tabs of an address.
-// So a tab reads two at a time, all tabs together four, and a hidden tab none.
+// Each open stream takes a connection, and a browser opens at most six to one address, for all tabs together. So a tab
+// reads at most two streams at a time, all tabs together at most four, and a hidden tab none.
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { base } from "../lib/base.js";
 import { session } from "../lib/session.js";
 import { Button } from "../ui/basic.jsx";
 
-const keptChunks = 500, againMs = 2000, openMax = 2;
+const keptChunks = 500, retryMs = 2000, openMax = 2;
 
-const slots = 4; // of all tabs
+const slots = 4; // streams that all tabs together may read
 
-/** Calls action when fewer than that many tabs read a stream; waiting for a slot may be aborted. */
+/** Calls action once one of the slots is free, and holds the slot until action ends. The signal aborts the wait for a slot. */
 async function inSlot(signal, action) {
   const { locks } = navigator, name = (slot) => `runcast.stream.${slot}`;
   if (!locks) return action(); // an insecure origin has no locks
@@ -44,10 +44,10 @@ async function read(place, run, name, from, onChunks, signal) {
         }
         if (chunks.length) onChunks(chunks, last);
       }
-      return; // it has ended, or sent nothing for a minute
+      return; // the stream has ended, or has sent nothing for a minute
     } catch (error) {
       if (signal.aborted) return;
-      await new Promise((resolve) => setTimeout(resolve, againMs));
+      await new Promise((resolve) => setTimeout(resolve, retryMs));
     }
   }
 }
@@ -59,30 +59,30 @@ const textOf = (chunk) => {
 function useIsVisible() {
   const [isVisible, setVisible] = useState(!document.hidden);
   useEffect(() => {
-    const look = () => setVisible(!document.hidden);
-    document.addEventListener("visibilitychange", look);
-    return () => document.removeEventListener("visibilitychange", look);
+    const update = () => setVisible(!document.hidden);
+    document.addEventListener("visibilitychange", update);
+    return () => document.removeEventListener("visibilitychange", update);
   }, []);
   return isVisible;
 }
 
 function Stream({ place, run, name, isRead, onRead }) {
-  const [chunks, setChunks] = useState([]), [isOver, setOver] = useState(false), last = useRef(), box = useRef();
+  const [chunks, setChunks] = useState([]), [hasEnded, setEnded] = useState(false), last = useRef(), box = useRef();
   useEffect(() => {
-    if (!isRead || isOver) return undefined;
+    if (!isRead || hasEnded) return undefined;
     const control = new AbortController();
     const take = (more, at) => {
       last.current = at;
       setChunks((old) => [...old, ...more].slice(-keptChunks));
     };
-    inSlot(control.signal, () => read(place, run, name, last.current, take, control.signal)).then(() => { if (!control.signal.aborted) setOver(true); }, () => { /* aborted while it waited */ });
+    inSlot(control.signal, () => read(place, run, name, last.current, take, control.signal)).then(() => { if (!control.signal.aborted) setEnded(true); }, () => { /* aborted while it waited */ });
     return () => control.abort();
-  }, [run, name, isRead, isOver]);
+  }, [run, name, isRead, hasEnded]);
   useEffect(() => { box.current.scrollTop = box.current.scrollHeight; }, [chunks]);
-  const hint = isOver ? "No data kept" : isRead ? "No data yet" : "Not being read";
+  const hint = hasEnded ? "No data kept" : isRead ? "No data yet" : "Not being read";
   return (
     <section class="stream" aria-label={`Stream ${name}`}>
-      <h3><code>{name}</code> {!isOver && (isRead ? <span class="spinner" aria-hidden="true" /> : <Button kind="small ghost" onClick={onRead}>Read</Button>)}</h3>
+      <h3><code>{name}</code> {!hasEnded && (isRead ? <span class="spinner" aria-hidden="true" /> : <Button kind="small ghost" onClick={onRead}>Read</Button>)}</h3>
       <div class="log" ref={box} tabIndex={0}>{chunks.length ? chunks.map(textOf).join("") : <span class="dim">{hint}</span>}</div>
     </section>
   );

@@ -16,22 +16,25 @@ import { FilterBar } from "./filter_bar.jsx";
 import { KeyHelp } from "./key_help.jsx";
 import { ColumnMenu, columns, useColumns } from "./run_columns.jsx";
 
-const overscan = 4, older = 60, restMs = 150, headHeight = 36; // rows drawn beyond the edges; rows before the end at which older ones are loaded; ms without scrolling before rows are followed; px of the head
+const overscan = 4; // rows that are drawn above and below the visible ones
+const loadAhead = 60; // older rows are loaded when fewer than this many rows follow the visible ones
+const restMs = 150; // time without scrolling after which visible rows are followed
+const headHeight = 36; // px
 
 /** The last list and the position in it, for a user who returns from a run. */
-let kept = {};
+let lastShown = {};
 
-function keep(place, filter) {
+function showList(place, filter) {
   const key = JSON.stringify([place.ref, place.env, place.branch, filter]);
-  if (kept.key === key && kept.list.state !== "closed") return kept;
-  kept.list?.close();
-  kept = { key, list: new RunList(place, filter), cursor: undefined, selection: new Set(), isAll: false, top: 0 };
-  return kept;
+  if (lastShown.key === key && lastShown.list.state !== "closed") return lastShown;
+  lastShown.list?.close();
+  lastShown = { key, list: new RunList(place, filter), cursor: undefined, selection: new Set(), isAll: false, top: 0 };
+  return lastShown;
 }
 
 /** The list of a place and filter; redraws when it changes. */
 function useRunList(place, filter) {
-  const shown = useMemo(() => keep(place, filter), [place.ref, place.env, place.branch, JSON.stringify(filter)]);
+  const shown = useMemo(() => showList(place, filter), [place.ref, place.env, place.branch, JSON.stringify(filter)]);
   useEvent(shown.list, "change");
   return shown;
 }
@@ -52,7 +55,7 @@ function StatusTabs({ place, filter, counts }) {
   );
 }
 
-/** Redraws only if its own content has changed: most changes of a list are of other rows. */
+/** Redraws only if its own content has changed, since most changes of a list concern other rows. */
 class Row extends Component {
   shouldComponentUpdate(next) { return ["run", "index", "height", "place", "now", "query", "ids", "isCursor", "isSelected"].some((name) => next[name] !== this.props[name]); }
 
@@ -69,8 +72,8 @@ class Row extends Component {
   }
 }
 
-/** The key of each run's row: a row that leaves passes its elements to one that comes, since creating
- * new ones is most of the cost of scrolling. */
+/** Returns the key of each run's row. A row that enters the screen gets the key, and thereby the elements, of a row that has
+ * left it, since creating elements is most of the cost of scrolling. */
 function useRowKeys(ids) {
   const { taken, free } = useRef({ taken: new Map(), free: [] }).current, shown = new Set(ids);
   for (const [id, key] of taken) {
@@ -94,7 +97,7 @@ function RunTable({ place, shown, list, filter, cursor, setCursor, isSelected, i
     observer.observe(scroller.current);
     return () => observer.disconnect();
   }, []);
-  useEffect(() => { if (list.isHeld && count - last < older && !list.tailError) list.loadOlder(); });
+  useEffect(() => { if (list.isHeld && count - last < loadAhead && !list.tailError) list.loadOlder(); });
   useEffect(() => {
     const rest = setTimeout(() => list.follow(list.isHeld ? runs : []), restMs);
     return () => clearTimeout(rest);
@@ -117,7 +120,7 @@ function RunTable({ place, shown, list, filter, cursor, setCursor, isSelected, i
   const rows = runs.map((run, i) => <Row key={keys.get(run.id)} run={run} index={first + i} height={rowHeight} place={place} now={now} query={query} ids={ids} isCursor={cursor === run.id} isSelected={isSelected(run.id)} onSelect={pick} />);
   return (
     <div class="run-table" style={{ "--tracks": tracks }}>
-      <div class="run-scroll" role="grid" aria-label="Runs" aria-rowcount={list.isWhole ? count + 1 : -1} aria-multiselectable="true" tabIndex={0} ref={scroller} onScroll={scrolled}
+      <div class="run-scroll" role="grid" aria-label="Runs" aria-rowcount={list.hasAllRows ? count + 1 : -1} aria-multiselectable="true" tabIndex={0} ref={scroller} onScroll={scrolled}
         aria-activedescendant={cursor && list.indexOf(cursor) >= first && list.indexOf(cursor) < last ? `row-${cursor}` : undefined}>
         <div role="rowgroup" class="run-head"><div role="row" aria-rowindex={1}>
           <span role="columnheader" class="pick"><label><input type="checkbox" tabIndex={-1} aria-label="Select all loaded runs" checked={isWholeSelected} onClick={selectAll} /></label></span>
@@ -135,15 +138,15 @@ function RunTable({ place, shown, list, filter, cursor, setCursor, isSelected, i
 function useRowHeight() {
   const [narrow] = useState(() => matchMedia("(max-width: 760px)")), [isNarrow, setNarrow] = useState(narrow.matches);
   useEffect(() => {
-    const turn = () => setNarrow(narrow.matches);
-    narrow.addEventListener("change", turn);
-    return () => narrow.removeEventListener("change", turn);
+    const update = () => setNarrow(narrow.matches);
+    narrow.addEventListener("change", update);
+    return () => narrow.removeEventListener("change", update);
   }, []);
   return isNarrow ? 64 : 40;
 }
 
-/** Actions on the selected runs. onAll extends the selection from the loaded runs to the whole list, of `total` runs; without
- * it, every run that there is to select is selected, or the user has chosen some. */
+/** Actions on the selected runs. onAll extends the selection from the loaded runs to the whole list of `total` runs. It is
+ * missing if only some loaded runs are selected, or all runs are. */
 function SelectionBar({ count, total, isAll, onAll, onBulk, onClear }) {
   const all = total?.toLocaleString("en") ?? "", some = count.toLocaleString("en");
   return (
@@ -172,9 +175,9 @@ function NoRuns({ place, filter }) {
 export function Runs({ place }) {
   const filter = useMemo(() => readFilter(place.query), [place.query.toString()]);
   const shown = useRunList(place, filter), { list, cursor, selection, isAll } = shown, search = useRef();
-  const [, draw] = useState(0), [bulk, setBulk] = useState(), [isHelping, setHelping] = useState(false);
+  const [, draw] = useState(0), [bulk, setBulk] = useState(), [isHelpOpen, setHelpOpen] = useState(false);
   const anchor = useRef(), rowHeight = useRowHeight(), change = (what) => { Object.assign(shown, what); draw((version) => version + 1); };
-  const setCursor = (id) => change({ cursor: id }), setSelection = (ids, isAllNow = false) => change({ selection: ids, isAll: isAllNow }); // at once: keys may come faster than frames
+  const setCursor = (id) => change({ cursor: id }), setSelection = (ids, isAllNow = false) => change({ selection: ids, isAll: isAllNow }); // set at once, since key presses may come faster than frames
 
   function select(id, isRange) {
     const next = new Set(shown.isAll ? list.ids() : shown.selection), from = anchor.current && isRange ? list.indexOf(anchor.current) : -1, to = list.indexOf(id);
@@ -185,7 +188,7 @@ export function Runs({ place }) {
     anchor.current = id;
   }
 
-  const total = list.counts?.total, isLoadedSelected = selection.size > 0 && selection.size >= list.length, hasMore = total === undefined ? !list.isWhole : total > selection.size;
+  const total = list.counts?.total, isLoadedSelected = selection.size > 0 && selection.size >= list.length, hasMore = total === undefined ? !list.hasAllRows : total > selection.size;
   const selectAll = () => setSelection(isAll || isLoadedSelected ? new Set() : new Set(list.ids()));
 
   useEffect(() => {
@@ -197,7 +200,7 @@ export function Runs({ place }) {
     const keys = {
       j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
       x: () => shown.cursor && select(shown.cursor), Enter: () => shown.cursor && go(addressOf({ ...place, view: "runs", id: shown.cursor, query: writeFilter(filter) })),
-      "/": () => search.current?.focus(), "?": () => setHelping(true),
+      "/": () => search.current?.focus(), "?": () => setHelpOpen(true),
       Escape: () => { setSelection(new Set()); setCursor(undefined); },
     };
     const press = (event) => {
@@ -220,7 +223,7 @@ export function Runs({ place }) {
   return (
     <Page title="Runs" kind="fill" actions={<>
       <ColumnMenu />
-      <IconButton icon="keyboard" label="Keyboard shortcuts" onClick={() => setHelping(true)} />
+      <IconButton icon="keyboard" label="Keyboard shortcuts" onClick={() => setHelpOpen(true)} />
       <Menu icon="more" label="Bulk actions" title="Bulk actions" kind="ghost square" align="right">{(close) => <>
         <MenuItem onClick={() => { close(); setBulk({ action: "replay", ids: [] }); }}>Replay all runs of this list…</MenuItem>
         <MenuItem onClick={() => { close(); setBulk({ action: "cancel", ids: [] }); }}>Cancel all runs of this list…</MenuItem>
@@ -234,7 +237,7 @@ export function Runs({ place }) {
           : list.state !== "closed" && <Loading what="Loading runs" />}
       {selection.size > 0 && <SelectionBar count={selection.size} total={total} isAll={isAll} onAll={!isAll && isLoadedSelected && hasMore ? () => setSelection(selection, true) : undefined} onBulk={(action) => setBulk({ action, ids: isAll ? [] : [...selection] })} onClear={() => setSelection(new Set())} />}
       {bulk && <BulkDialog place={place} {...bulk} filter={filter} onClose={() => setBulk(undefined)} onDone={() => setSelection(new Set())} />}
-      {isHelping && <KeyHelp onClose={() => setHelping(false)} />}
+      {isHelpOpen && <KeyHelp onClose={() => setHelpOpen(false)} />}
     </Page>
   );
 }

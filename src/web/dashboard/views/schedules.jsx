@@ -11,16 +11,16 @@ import { currentWorker } from "./test.jsx";
 
 const typingMs = 250;
 
-/** The next five times of the cron text that is being typed, or why there are none. */
+/** Loads the next five times of the cron expression that the user types, or the reason why it is invalid. */
 function useNext(place, cron, timezone) {
   const [settled, setSettled] = useState({ cron, timezone });
   useEffect(() => { const timer = setTimeout(() => setSettled({ cron, timezone }), typingMs); return () => clearTimeout(timer); }, [cron, timezone]);
-  return useQuery([settled], () => session.ask(place, "POST", "/api/v1/schedules/preview", { body: { cron: settled.cron, timezone: settled.timezone || undefined, count: 5 } }), { enabled: Boolean(settled.cron.trim()) });
+  return useQuery([settled], () => session.request(place, "POST", "/api/v1/schedules/preview", { body: { cron: settled.cron, timezone: settled.timezone || undefined, count: 5 } }), { enabled: Boolean(settled.cron.trim()) });
 }
 
 function ScheduleDialog({ place, schedule, onClose, onDone }) {
   const [values, setValues] = useState({ task: schedule?.task ?? "", cron: schedule?.generator.expression ?? "0 9 * * 1-5", timezone: schedule?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC", externalId: schedule?.externalId ?? "", deduplicationKey: schedule?.deduplicationKey ?? "" });
-  const [isBusy, setBusy] = useState(false), { data: worker } = useQuery([place], () => currentWorker(place)), { data: zones } = useQuery(["zones"], () => session.ask(place, "GET", "/api/v1/timezones"));
+  const [isBusy, setBusy] = useState(false), { data: worker } = useQuery([place], () => currentWorker(place)), { data: zones } = useQuery(["zones"], () => session.request(place, "GET", "/api/v1/timezones"));
   const next = useNext(place, values.cron, values.timezone), set = (name) => (event) => setValues({ ...values, [name]: event.currentTarget.value });
   const isZone = /time ?zone/i.test(next.error?.message ?? ""), wrongZone = isZone && "Unknown time zone; use a name such as Europe/Berlin, or UTC";
   const tasks = (worker?.worker?.tasks ?? []).filter(({ triggerSource }) => triggerSource === "SCHEDULED");
@@ -28,8 +28,8 @@ function ScheduleDialog({ place, schedule, onClose, onDone }) {
     setBusy(true);
     const body = { task: values.task, cron: values.cron, timezone: values.timezone || undefined, externalId: values.externalId || undefined };
     const done = await attempt(() => schedule
-      ? session.ask(place, "PUT", `/api/v1/schedules/${schedule.id}`, { body })
-      : session.ask(place, "POST", "/api/v1/schedules", { body: { ...body, deduplicationKey: values.deduplicationKey || crypto.randomUUID() } }), schedule ? "Schedule saved" : "Schedule created");
+      ? session.request(place, "PUT", `/api/v1/schedules/${schedule.id}`, { body })
+      : session.request(place, "POST", "/api/v1/schedules", { body: { ...body, deduplicationKey: values.deduplicationKey || crypto.randomUUID() } }), schedule ? "Schedule saved" : "Schedule created");
     setBusy(false);
     if (done) { onDone(); onClose(); }
   }
@@ -50,14 +50,14 @@ function ScheduleDialog({ place, schedule, onClose, onDone }) {
 }
 
 function DeleteDialog({ place, schedule, onClose, onDone }) {
-  const remove = () => attempt(() => session.ask(place, "DELETE", `/api/v1/schedules/${schedule.id}`), "Schedule deleted").then((done) => { if (done) { onDone(); onClose(); } });
+  const remove = () => attempt(() => session.request(place, "DELETE", `/api/v1/schedules/${schedule.id}`), "Schedule deleted").then((done) => { if (done) { onDone(); onClose(); } });
   return <Dialog title="Delete schedule" onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="danger" onClick={remove}>Delete</Button></>}><p>The schedule {schedule.generator.expression} no longer triggers {schedule.task}. Its runs are kept.</p></Dialog>;
 }
 
-/** The description of a cron expression, with hours like those of the page: "At 06:00 AM" is "At 06:00". */
+/** Converts the hours in a description of a cron expression: "At 06:00 PM" becomes "At 18:00". */
 const with24Hours = (text) => text.replace(/(\d{1,2}):(\d\d) (AM|PM)/g, (_, hour, minute, half) => `${String(hour % 12 + (half === "PM" ? 12 : 0)).padStart(2, "0")}:${minute}`);
 
-/** A time in the schedule's own zone, if the viewer's clock shows another one. */
+/** Returns a time in the schedule's zone; undefined if the viewer's clock shows the same time. */
 function zonedTime(time, timeZone) {
   try {
     const text = new Intl.DateTimeFormat("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit", timeZone }).format(new Date(time));
@@ -68,28 +68,28 @@ function zonedTime(time, timeZone) {
 /** The newest run of each schedule, by the schedule's id. */
 async function lastRuns(place, schedules) {
   const found = await Promise.all(schedules.map(async ({ id }) => {
-    const { data: [run] } = await session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[schedule]": id, "filter[createdAt][period]": "30d", "page[size]": 1 })}`);
+    const { data: [run] } = await session.request(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[schedule]": id, "filter[createdAt][period]": "30d", "page[size]": 1 })}`);
     return [id, run ?? null];
   }));
   return Object.fromEntries(found);
 }
 
-/** The payload that a schedule gives its task, as SuperJSON, for a run at this moment. */
+/** Returns the payload that a schedule would give its task now, as SuperJSON. */
 async function payloadOf(place, { id, type, timezone, externalId, generator }) {
-  const { next } = await session.ask(place, "POST", "/api/v1/schedules/preview", { body: { cron: generator.expression, timezone, count: 10 } });
+  const { next } = await session.request(place, "POST", "/api/v1/schedules/preview", { body: { cron: generator.expression, timezone, count: 10 } });
   const dates = { timestamp: ["Date"], ...Object.fromEntries(next.map((_, at) => [`upcoming.${at}`, ["Date"]])) };
   return JSON.stringify({ json: { type, timestamp: new Date().toISOString(), timezone, scheduleId: id, externalId, upcoming: next }, meta: { values: dates } });
 }
 
 export function Schedules({ place }) {
   const [page, setPage] = useState(1), [dialog, setDialog] = useState(), now = useNow();
-  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.ask(place, "GET", `/api/v1/schedules?page=${page}&perPage=50`), { everyMs: 5000 });
+  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.request(place, "GET", `/api/v1/schedules?page=${page}&perPage=50`), { everyMs: 5000 });
   const ids = (data?.data ?? []).map(({ id }) => id), last = useQuery([place.ref, place.env, place.branch, ids, "last"], () => lastRuns(place, data.data), { enabled: ids.length > 0, everyMs: 10_000 });
   const start = (schedule) => attempt(async () => {
-    const { id } = await session.ask(place, "POST", `/api/v1/tasks/${encodeURIComponent(schedule.task)}/trigger`, { body: { payload: await payloadOf(place, schedule), options: { payloadType: "application/super+json" } } });
+    const { id } = await session.request(place, "POST", `/api/v1/tasks/${encodeURIComponent(schedule.task)}/trigger`, { body: { payload: await payloadOf(place, schedule), options: { payloadType: "application/super+json" } } });
     go(addressOf({ ...place, view: "runs", id, query: {} }));
   });
-  const turn = ({ id, active }) => attempt(() => session.ask(place, "POST", `/api/v1/schedules/${id}/${active ? "deactivate" : "activate"}`, { body: {} }), active ? "Schedule turned off" : "Schedule turned on").then(reload);
+  const toggle = ({ id, active }) => attempt(() => session.request(place, "POST", `/api/v1/schedules/${id}/${active ? "deactivate" : "activate"}`, { body: {} }), active ? "Schedule turned off" : "Schedule turned on").then(reload);
   const all = data?.data ?? [], rows = place.id ? [...all].sort((a, b) => (b.id === place.id) - (a.id === place.id)) : all;
   return (
     <Page title="Schedules" actions={<Button kind="primary" icon="plus" onClick={() => setDialog({ edit: true })}>New schedule</Button>}>
@@ -108,7 +108,7 @@ export function Schedules({ place }) {
         ["Source", (one) => <>{one.type === "DECLARATIVE" ? <span title="Declared with the task. To change it, deploy another version.">Code</span> : "API"}{one.externalId && <><br /><span class="dim">{one.externalId}</span></>}</>],
         ["Actions", (one) => <span class="row-end flat">
           <Button kind="small" icon="test" aria-label={`Run ${one.task} now`} onClick={() => start(one)}>Run now</Button>
-          <label class="switch" title={one.type === "DECLARATIVE" ? "Declared in code: deploy another version to turn it off" : undefined}><input type="checkbox" role="switch" checked={one.active} onChange={() => turn(one)} disabled={one.type === "DECLARATIVE"} aria-label={`${one.task} ${one.generator.expression} is on`} />{one.active ? "On" : "Off"}</label>
+          <label class="switch" title={one.type === "DECLARATIVE" ? "Declared in code: deploy another version to turn it off" : undefined}><input type="checkbox" role="switch" checked={one.active} onChange={() => toggle(one)} disabled={one.type === "DECLARATIVE"} aria-label={`${one.task} ${one.generator.expression} is on`} />{one.active ? "On" : "Off"}</label>
           {one.type !== "DECLARATIVE" && <><Button kind="small" icon="edit" aria-label="Edit…" title="Edit…" onClick={() => setDialog({ edit: true, schedule: one })} /><Button kind="small" aria-label="Delete" title="Delete" icon="trash" onClick={() => setDialog({ remove: one })} /></>}</span>, "actions-cell"],
       ]} />}
       {data?.pagination.totalPages > 1 && <div class="row-end flat"><Button disabled={page === 1} onClick={() => setPage(page - 1)}>Previous</Button><span class="dim">{page} of {data.pagination.totalPages}</span><Button disabled={page >= data.pagination.totalPages} onClick={() => setPage(page + 1)}>Next</Button></div>}

@@ -29,15 +29,15 @@ function Connection({ place }) {
   );
 }
 
-const patienceMs = 1500; // a restart that is shorter is not reported
+const lossNoticeMs = 1500; // a shorter loss of the connection, as by a restart, is not reported
 
-/** Whether the connection is lost, for longer than a restart takes; and since when. */
+/** Returns since when the connection is lost, once the loss has lasted for lossNoticeMs. */
 function useLoss() {
   const { lostAt } = useConnection(), [isLong, setLong] = useState(false);
   useEffect(() => {
     setLong(false);
     if (!lostAt) return undefined;
-    const timer = setTimeout(() => setLong(true), patienceMs);
+    const timer = setTimeout(() => setLong(true), lossNoticeMs);
     return () => clearTimeout(timer);
   }, [lostAt]);
   return isLong && lostAt ? lostAt : undefined;
@@ -52,12 +52,12 @@ function Branch({ place }) {
   );
 }
 
-function Choices() {
-  const { theme, clock } = useSettings(), { data: who } = useQuery(["who"], () => session.personal("GET", "/api/v2/whoami"));
+function AccountMenu() {
+  const { theme, clock } = useSettings(), { data: user } = useQuery(["who"], () => session.requestAsUser("GET", "/api/v2/whoami"));
   return (
     <Menu icon="user" label="Appearance and account" title="Appearance and account" kind="ghost square" align="right">{(close) => (
       <>
-        <p class="menu-title">{who?.email ?? "Account"}</p>
+        <p class="menu-title">{user?.email ?? "Account"}</p>
         <MenuItem onClick={() => { close(); session.signOut(); }}>Sign out</MenuItem>
         <p class="menu-title">Theme</p>
         {[["system", "System"], ["light", "Light"], ["dark", "Dark"]].map(([value, label]) => <MenuItem key={value} checked={theme === value} onClick={() => choose("theme", value)}>{label}</MenuItem>)}
@@ -90,7 +90,7 @@ export function Shell({ place, project, projects, children }) {
         </>}
         <span class="gap" />
         {project && isShown && <Connection place={place} />}
-        <Choices />
+        <AccountMenu />
       </header>
       <nav class={`side ${isOpen ? "open" : ""}`} aria-label="Views">
         {project && place.env && Object.entries(views).map(([view, { label, icon }]) => (

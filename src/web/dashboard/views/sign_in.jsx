@@ -6,14 +6,14 @@ import { useEffect, useState } from "preact/hooks";
 import { base } from "../lib/base.js";
 import { session } from "../lib/session.js";
 import { Button, Field, Loading, Problem } from "../ui/basic.jsx";
-import { say } from "../ui/toast.jsx";
+import { showToast } from "../ui/toast.jsx";
 
 const signInMark = "#signin=";
 
-/** Signs in and shows the user: a link may come from another person. */
-const signInBy = (code) => async () => { const { email } = await session.signIn(code); say(`Signed in as ${email}`); };
+/** Signs in and shows as whom, since a link may come from another person. */
+const signInBy = (code) => async () => { const { email } = await session.signIn(code); showToast(`Signed in as ${email}`); };
 
-/** Returns the code in a text that a user has pasted: that of a sign-in link, or a token. */
+/** Returns the code of a sign-in link that a user has pasted, or the pasted token. */
 export function codeOf(text) {
   if (/^tr_(dev|stg|prod|preview)_/.test(text)) throw new Error("Secret keys are for programs. Enter a personal access token (tr_pat_…): runcast token create prints one.");
   return text.split(signInMark)[1] ?? text;
@@ -27,7 +27,7 @@ export function takeCode() {
 }
 
 export function SignIn({ code }) {
-  const [token, setToken] = useState(""), [error, setError] = useState(), [isBusy, setBusy] = useState(Boolean(code)), [isAsking, setAsking] = useState(!code);
+  const [token, setToken] = useState(""), [error, setError] = useState(), [isBusy, setBusy] = useState(Boolean(code)), [isWaiting, setWaiting] = useState(!code);
 
   async function attempt(signIn) {
     setBusy(true);
@@ -37,15 +37,15 @@ export function SignIn({ code }) {
   useEffect(() => {
     document.title = "Sign in · runcast";
     if (code) attempt(signInBy(code));
-    else session.askTabs().then((has) => { if (!has) setAsking(false); });
+    else session.requestTokenFromTabs().then((has) => { if (!has) setWaiting(false); });
   }, []);
 
-  if ((isBusy && code) || isAsking) return <main class="alone"><Loading what="Signing in" /></main>;
+  if ((isBusy && code) || isWaiting) return <main class="alone"><Loading what="Signing in" /></main>;
   return (
     <main class="sign-in">
       <img src={`${base}/dashboard/icon.svg`} alt="" width="44" height="44" />
       <h1>Sign in to runcast</h1>
-      {session.ended && !error && <Problem error={{ status: 401, message: "Your token expired or was revoked. Sign in again." }} />}
+      {session.wasRejected && !error && <Problem error={{ status: 401, message: "Your token expired or was revoked. Sign in again." }} />}
       {code && error && <Problem error={error} />}
       <section>
         <p>On the gateway's machine, print a sign-in link that works once:</p>

@@ -12,27 +12,27 @@ import { Json } from "../ui/json.jsx";
 import { attempt } from "../ui/toast.jsx";
 import { parseJson } from "./run_dialogs.jsx";
 
-const memory = "runcast.payload."; // prefix for the text typed for a task, which the tab keeps
+const storagePrefix = "runcast.payload."; // the tab stores the payload that the user typed for each task
 
-/** The version for new runs, or the given one. */
-export const currentWorker = (place, version) => session.personal("GET", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/workers/current${version ? `?version=${encodeURIComponent(version)}` : ""}`,
+/** Loads the version for new runs, or the given one; {} if it does not exist. */
+export const currentWorker = (place, version) => session.requestAsUser("GET", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/workers/current${version ? `?version=${encodeURIComponent(version)}` : ""}`,
   { headers: branchHeader(place) }).catch((error) => { if (error.status === 404) return {}; throw error; });
 
 const isMac = /mac|iphone|ipad/i.test(navigator.platform);
 
-/** The payload of the newest run of a task, as text; undefined if there is none that can be edited here. */
+/** Returns the payload of a task's newest run as text; undefined if there is no run, or its payload is stored elsewhere. */
 async function lastPayload(place, slug) {
-  const { data: [last] } = await session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[taskIdentifier]": slug, "filter[createdAt][period]": "30d", "page[size]": 1 })}`);
-  const run = last && await session.ask(place, "GET", `/api/v3/runs/${last.id}`);
+  const { data: [last] } = await session.request(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[taskIdentifier]": slug, "filter[createdAt][period]": "30d", "page[size]": 1 })}`);
+  const run = last && await session.request(place, "GET", `/api/v3/runs/${last.id}`);
   return run?.payload === undefined ? undefined : JSON.stringify(run.payload, null, 2);
 }
 
 function TaskForm({ place, task }) {
-  const { payloadSchema: schema } = task, key = memory + task.slug;
+  const { payloadSchema: schema } = task, key = storagePrefix + task.slug;
   const [text, setText] = useState(() => sessionStorage.getItem(key) ?? JSON.stringify(exampleOf(schema) ?? {}, null, 2));
   const [options, setOptions] = useState({ isTest: "true" }), [isBusy, setBusy] = useState(false);
   const { value, error } = parseJson(text), problems = useMemo(() => error || !schema ? [] : problemsOf(schema, value), [text, schema]);
-  useEffect(() => { try { sessionStorage.setItem(key, text); } catch { /* not kept */ } }, [text]);
+  useEffect(() => { try { sessionStorage.setItem(key, text); } catch { /* storage is full or forbidden */ } }, [text]);
   const useLast = () => attempt(async () => {
     const last = await lastPayload(place, task.slug);
     if (last === undefined) throw new Error(`${task.slug} has no run with a payload in the last 30 days`);
@@ -48,7 +48,7 @@ function TaskForm({ place, task }) {
     };
     if (!named.tags?.length) delete named.tags;
     await attempt(async () => {
-      const { id } = await session.ask(place, "POST", `/api/v1/tasks/${encodeURIComponent(task.slug)}/trigger`, { body: { payload: JSON.stringify(value ?? null), options: named } });
+      const { id } = await session.request(place, "POST", `/api/v1/tasks/${encodeURIComponent(task.slug)}/trigger`, { body: { payload: JSON.stringify(value ?? null), options: named } });
       go(addressOf({ ...place, view: "runs", id, query: {} }));
     });
     setBusy(false);

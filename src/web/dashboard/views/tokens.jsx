@@ -5,8 +5,8 @@ import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { until, useNow, wholeTime } from "../lib/time.js";
 import { Button, Empty, IconButton, Loading, Page, Problem, Table, Time } from "../ui/basic.jsx";
-import { attempt, say } from "../ui/toast.jsx";
-import { useFresh } from "./fresh.jsx";
+import { attempt, showToast } from "../ui/toast.jsx";
+import { useConfirmation } from "./confirmation.jsx";
 import { NewSecret, Revoke, Rotate } from "./token_dialogs.jsx";
 
 function End({ at }) {
@@ -21,15 +21,15 @@ const times = [
 ];
 const newestFirst = (rows) => [...rows].sort((a, b) => (b.createdAt ?? "").localeCompare(a.createdAt ?? ""));
 
-/** A key, masked until the user shows it. The gateway logs who has seen it. */
+/** A key, masked until the user shows it. The gateway logs which user was shown it. */
 function Key({ path, one }) {
   const [shown, setShown] = useState(), title = one.label ?? "main key";
-  const reveal = async () => (await session.personal("POST", `${path}/${one.id}/reveal`)).key;
+  const reveal = async () => (await session.requestAsUser("POST", `${path}/${one.id}/reveal`)).key;
   const show = () => shown ? setShown() : attempt(async () => setShown(await reveal()));
   const copy = () => attempt(async () => {
     const key = shown ?? await reveal();
     try { await navigator.clipboard.writeText(key); } catch { throw new Error("Copy failed: the browser denied access to the clipboard"); }
-    say("Copied");
+    showToast("Copied");
   });
   return <span class={shown ? "key shown" : "key"}><code>{shown ?? one.name}</code><Button kind="small ghost" aria-label={`${shown ? "Hide" : "Show"} ${title}`} onClick={show}>{shown ? "Hide" : "Show"}</Button><IconButton icon="copy" label={`Copy ${title}`} onClick={copy} /></span>;
 }
@@ -43,7 +43,7 @@ function Keys({ place, project, path, keys, guard, setDialog }) {
     </span>
   );
   return (
-    <section class="panel" aria-label="Secret keys"><header><div><h2>Secret keys of {place.env}</h2><p class="subtitle">Each key opens everything in {place.env} of {project.name}. Tasks and the CLI use the main key.</p></div>
+    <section class="panel" aria-label="Secret keys"><header><div><h2>Secret keys of {place.env}</h2><p class="subtitle">Each key gives access to everything in {place.env} of {project.name}. Tasks and the CLI use the main key.</p></div>
       <Button icon="plus" onClick={() => setDialog({ create: "key" })}>New key</Button></header>
       {keys.error ? <Problem error={keys.error} retry={keys.reload} /> : !keys.data ? <Loading /> : <Table label="Keys" rows={[...keys.data.data].sort((a, b) => b.isMain - a.isMain || a.isReplaced - b.isReplaced || (a.label ?? "").localeCompare(b.label ?? ""))} columns={[
         ["Name", name], ["Key", (one) => <Key key={one.id} path={path} one={one} />], ...times, ["Actions", actions, "actions-cell"],
@@ -58,7 +58,7 @@ function Tokens({ project, tokens, setDialog }) {
   const signOut = (one) => <span class="row-end flat"><Button kind="small" aria-label={one.isThis ? "Sign out of this tab" : `Sign out ${one.id}`} onClick={() => one.isThis ? session.signOut() : setDialog({ signOut: one })}>Sign out</Button></span>;
   const id = ["Id", (one) => <code class="dim">{one.id}</code>];
   return <>
-    <section class="panel" aria-label="Personal access tokens"><header><div><h2>Your personal access tokens</h2><p class="subtitle">Each token opens every project of your organizations, such as {project.organization.title}.</p></div>
+    <section class="panel" aria-label="Personal access tokens"><header><div><h2>Your personal access tokens</h2><p class="subtitle">Each token gives access to every project of your organizations, such as {project.organization.title}.</p></div>
       <Button icon="plus" onClick={() => setDialog({ create: "token" })}>New token</Button></header>
       {tokens.error ? <Problem error={tokens.error} retry={tokens.reload} /> : !tokens.data ? <Loading /> : !plain.length ? <Empty title="No tokens"><p>The CLI and your scripts sign in with a token.</p></Empty> : <Table label="Tokens" rows={plain} columns={[["Name", name], id, ...times, ["Actions", revoke, "actions-cell"]]} />}</section>
     {signIns.length > 0 && <section class="panel" aria-label="Sign-ins"><header><div><h2>Your sign-ins</h2><p class="subtitle">Browsers that are signed in to this dashboard, for 12 hours each.</p></div></header>
@@ -69,8 +69,8 @@ function Tokens({ project, tokens, setDialog }) {
 export function TokensView({ place, project }) {
   const [dialog, setDialog] = useState(), close = () => setDialog();
   const path = `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/keys`;
-  const tokens = useQuery(["tokens"], () => session.personal("GET", "/api/v1/tokens")), keys = useQuery([place.ref, place.env, "keys"], () => session.personal("GET", path));
-  const fresh = useFresh(tokens.data?.data.find(({ isThis }) => isThis)?.isSignIn ?? true), { guard } = fresh;
+  const tokens = useQuery(["tokens"], () => session.requestAsUser("GET", "/api/v1/tokens")), keys = useQuery([place.ref, place.env, "keys"], () => session.requestAsUser("GET", path));
+  const confirmation = useConfirmation(tokens.data?.data.find(({ isThis }) => isThis)?.isSignIn ?? true), { guard } = confirmation;
   const ofKeys = { path, guard, onClose: close, onDone: keys.reload }, ofTokens = { path: "/api/v1/tokens", guard, onClose: close, onDone: tokens.reload };
   return (
     <Page title="Keys and tokens" kind="credentials">
@@ -79,10 +79,10 @@ export function TokensView({ place, project }) {
       {dialog?.create === "key" && <NewSecret {...ofKeys} env={place.env} />}
       {dialog?.create === "token" && <NewSecret {...ofTokens} path={undefined} />}
       {dialog?.rotate && <Rotate {...ofKeys} one={dialog.rotate} />}
-      {dialog?.revoke && <Revoke {...ofKeys} one={dialog.revoke} title={`Revoke ${dialog.revoke.label ?? "replaced key"}`} verb="Revoke key">Programs that use <code>{dialog.revoke.name}</code> are refused immediately, and so are the public tokens that it signed.</Revoke>}
-      {dialog?.revokeToken && <Revoke {...ofTokens} one={dialog.revokeToken} title={`Revoke ${dialog.revokeToken.name || "token"}`} verb="Revoke token">Programs that use this token are refused immediately. Sign-ins that were made with it end, too.</Revoke>}
-      {dialog?.signOut && <Revoke {...ofTokens} one={dialog.signOut} title="Sign out" verb="Sign out">That browser must sign in again.</Revoke>}
-      {fresh.dialog}
+      {dialog?.revoke && <Revoke {...ofKeys} one={dialog.revoke} title={`Revoke ${dialog.revoke.label ?? "replaced key"}`} verb="Revoke key" done="Key revoked">Programs that use <code>{dialog.revoke.name}</code> are refused immediately, and so are the public tokens that it signed.</Revoke>}
+      {dialog?.revokeToken && <Revoke {...ofTokens} one={dialog.revokeToken} title={`Revoke ${dialog.revokeToken.name || "token"}`} verb="Revoke token" done="Token revoked">Programs that use this token are refused immediately. Sign-ins that were made with it end, too.</Revoke>}
+      {dialog?.signOut && <Revoke {...ofTokens} one={dialog.signOut} title="Sign out" verb="Sign out" done="Signed out">That browser must sign in again.</Revoke>}
+      {confirmation.dialog}
     </Page>
   );
 }

@@ -15,12 +15,12 @@ const isLost = (span) => span.endsBy !== undefined && span.run.status !== "CANCE
 const endedBadly = (span) => isLost(span) || (failedStatuses.includes(span.run.status) && isUnended(span));
 const toneOfSpan = (span) => span.isRun ? toneOf(span.run.status) : span.isError || span.level === "ERROR" || endedBadly(span) ? "bad" : span.level === "WARN" ? "wait" : span.isCancelled ? "off" : span.isPartial && !span.run.finishedAt ? "run" : "plain";
 
-/** Properties of the task, without those that the SDK and the gateway add for themselves. */
+/** The properties that the task set, without those that the SDK and the gateway add. */
 const ownProperties = (properties) => Object.fromEntries(Object.entries(properties).filter(([name]) => !name.startsWith("$")));
 
 const textOf = (value) => typeof value === "string" ? value : JSON.stringify(value, null, 2);
 
-/** The stack trace of an exception, or whatever else describes it. */
+/** The stack trace of an exception; without one, its message or all of its properties. */
 const stackOf = ({ properties = {} }) => textOf(properties.exception?.stacktrace ?? properties["exception.stacktrace"] ?? properties.exception?.message ?? properties);
 
 function Detail({ span, place }) {
@@ -37,7 +37,7 @@ function Detail({ span, place }) {
   );
 }
 
-/** Lines that are missing in the trace, and why. */
+/** Says how many spans and logs are missing in the trace, and why. */
 export function Missing({ root: { dropped, kept, removed, mayBeIncomplete } }) {
   return (
     <>
@@ -60,7 +60,7 @@ function Bar({ span, queued, end, from, total }) {
   );
 }
 
-/** Round times above the bars, no more than fit. */
+/** Round times above the bars, as many as fit. */
 function Axis({ total }) {
   const box = useRef(), [width, setWidth] = useState(0);
   useLayoutEffect(() => {
@@ -75,7 +75,7 @@ function Axis({ total }) {
 export function Trace({ place, trace, isLive, tabs }) {
   const [closed, setClosed] = useState(() => new Set()), [chosen, setChosen] = useState(), [shown, setShown] = useState(shownLines);
   const now = useNow(isLive), { lines, from, to } = linesOf(trace.root, closed, now), total = to - from;
-  const turn = (id) => setClosed((old) => { const next = new Set(old); if (!next.delete(id)) next.add(id); return next; });
+  const toggle = (id) => setClosed((old) => { const next = new Set(old); if (!next.delete(id)) next.add(id); return next; });
   return (
     <section class="panel trace" aria-label="Timeline">
       <header>{tabs}<span class="dim">{duration(total)}</span></header>
@@ -88,7 +88,7 @@ export function Trace({ place, trace, isLive, tabs }) {
             <li key={key} class={`${toneOfSpan(span)} ${isLog(span) ? "log-line" : ""} ${chosen === key ? "chosen" : ""}`}>
               <div class="trace-line">
                 <div class="trace-name" style={{ paddingLeft: `${Math.min(depth, 12) * 16}px` }}>
-                  {hasChildren ? <button type="button" class="twist" aria-expanded={isOpen} aria-label={`${isOpen ? "Collapse" : "Expand"} ${span.message}`} onClick={() => turn(span.id)}><Icon name={isOpen ? "chevron" : "right"} size={12} /></button> : <span class="twist" />}
+                  {hasChildren ? <button type="button" class="twist" aria-expanded={isOpen} aria-label={`${isOpen ? "Collapse" : "Expand"} ${span.message}`} onClick={() => toggle(span.id)}><Icon name={isOpen ? "chevron" : "right"} size={12} /></button> : <span class="twist" />}
                   <button type="button" class="span-name" aria-expanded={chosen === key} onClick={() => setChosen(chosen === key ? undefined : key)}>
                     {span.isRun ? <b>{span.message}</b> : span.message}
                     {isLog(span) && span.level !== "LOG" && span.level !== "INFO" && <> <em class="mini">{span.level.toLowerCase()}</em></>}

@@ -10,16 +10,16 @@ const pathOf = ({ ref, env }, name) => `/api/v1/projects/${encodeURIComponent(re
 
 function VariableDialog({ place, variable, names, onClose, onDone }) {
   const [values, setValues] = useState({ name: variable?.name ?? "", value: variable && !variable.isSecret ? variable.value : "", isSecret: variable?.isSecret ?? true }), [isBusy, setBusy] = useState(false);
-  const isThere = !variable && names.includes(values.name);
+  const exists = !variable && names.includes(values.name);
   async function save() {
     setBusy(true);
     const body = variable ? { value: values.value } : values;
-    if (await attempt(() => session.ask(place, variable ? "PUT" : "POST", pathOf(place, variable?.name), { body }), variable ? "Variable saved: tasks get it with their next run" : "Variable added: tasks get it with their next run")) { onDone(); onClose(); }
+    if (await attempt(() => session.request(place, variable ? "PUT" : "POST", pathOf(place, variable?.name), { body }), variable ? "Variable saved: tasks get it with their next run" : "Variable added: tasks get it with their next run")) { onDone(); onClose(); }
     setBusy(false);
   }
   return (
-    <Dialog title={variable ? `Edit ${variable.name}` : "New variable"} onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" busy={isBusy} disabled={!values.name || !values.value} onClick={save}>{variable ? "Save" : isThere ? "Replace value" : "Add"}</Button></>}>
-      {!variable && <Field label="Name" placeholder="DATABASE_URL" value={values.name} onInput={(event) => setValues({ ...values, name: event.currentTarget.value })} hint={isThere ? "This variable exists. Its value will be replaced." : "Letters, digits, _ . and -"} />}
+    <Dialog title={variable ? `Edit ${variable.name}` : "New variable"} onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" busy={isBusy} disabled={!values.name || !values.value} onClick={save}>{variable ? "Save" : exists ? "Replace value" : "Add"}</Button></>}>
+      {!variable && <Field label="Name" placeholder="DATABASE_URL" value={values.name} onInput={(event) => setValues({ ...values, name: event.currentTarget.value })} hint={exists ? "This variable exists. Its value will be replaced." : "Letters, digits, _ . and -"} />}
       <Field label="Value" as="textarea" rows={4} class="short" value={values.value} onInput={(event) => setValues({ ...values, value: event.currentTarget.value })} hint={variable?.isSecret ? "The current value is a secret and is not shown." : "At least one character"} />
       {!variable && <label class="check"><input type="checkbox" checked={values.isSecret} onChange={(event) => setValues({ ...values, isSecret: event.currentTarget.checked })} /> Secret: only tasks can read it, and it is never shown again</label>}
     </Dialog>
@@ -33,8 +33,8 @@ function Value({ variable }) {
 }
 
 export function Variables({ place }) {
-  const [dialog, setDialog] = useState(), { data, error, reload } = useQuery([place.ref, place.env, place.branch], () => session.ask(place, "GET", pathOf(place)));
-  const remove = ({ name }) => attempt(() => session.ask(place, "DELETE", pathOf(place, name)), `${name} deleted`).then((done) => { if (done) { reload(); setDialog(); } });
+  const [dialog, setDialog] = useState(), { data, error, reload } = useQuery([place.ref, place.env, place.branch], () => session.request(place, "GET", pathOf(place)));
+  const remove = ({ name }) => attempt(() => session.request(place, "DELETE", pathOf(place, name)), `${name} deleted`).then((done) => { if (done) { reload(); setDialog(); } });
   return (
     <Page title="Variables" subtitle={`Environment variables of tasks in ${place.env}${place.branch ? `, branch ${place.branch}` : ""}`} actions={<Button kind="primary" icon="plus" onClick={() => setDialog({ edit: true })}>New variable</Button>}>
       {error && <Problem error={error} retry={reload} />}

@@ -1,4 +1,4 @@
-// waitpoints.jsx - tokens that runs wait for; completes one by hand.
+// waitpoints.jsx - lists tokens that runs wait for, and completes one by hand.
 import { useState } from "preact/hooks";
 
 import { addressOf } from "../lib/place.js";
@@ -16,7 +16,7 @@ export function CompleteDialog({ place, token, onClose, onDone }) {
   const [text, setText] = useState(""), [isBusy, setBusy] = useState(false), { value, error } = parseJson(text);
   async function complete() {
     setBusy(true);
-    if (await attempt(() => session.ask(place, "POST", `/api/v1/waitpoints/tokens/${token.id}/complete`, { body: value === undefined ? {} : { data: value } }), "Token completed: waiting runs continue")) { onDone(); onClose(); }
+    if (await attempt(() => session.request(place, "POST", `/api/v1/waitpoints/tokens/${token.id}/complete`, { body: value === undefined ? {} : { data: value } }), "Token completed: waiting runs continue")) { onDone(); onClose(); }
     setBusy(false);
   }
   return (
@@ -29,7 +29,7 @@ export function CompleteDialog({ place, token, onClose, onDone }) {
 
 export function Waitpoints({ place }) {
   const [status, setStatus] = useState("WAITING"), [before, setBefore] = useState([]), [token, setToken] = useState(), now = useNow();
-  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, status, before], () => session.ask(place, "GET", `/api/v1/waitpoints/tokens?${new URLSearchParams({ "page[size]": 50, ...status && { "filter[status]": status }, ...before.length && { "page[after]": before.at(-1) } })}`), { everyMs: 3000 });
+  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, status, before], () => session.request(place, "GET", `/api/v1/waitpoints/tokens?${new URLSearchParams({ "page[size]": 50, ...status && { "filter[status]": status }, ...before.length && { "page[after]": before.at(-1) } })}`), { everyMs: 3000 });
   const rows = data?.data ?? [];
   return (
     <Page title="Waitpoints" actions={<div class="segments" role="group" aria-label="Token status">{choices.map(([value, label]) => <Button key={value} kind="small" aria-pressed={value === status} onClick={() => { setStatus(value); setBefore([]); }}>{label}</Button>)}</div>}>

@@ -9,7 +9,7 @@ import { currentWorker } from "./test.jsx";
 const kinds = { cli: ["Developer CLI", "trigger.dev dev, on a developer's machine"], supervise: ["Supervise role", "executes deployed versions"], worker: ["Worker", "connected with a worker token"] };
 
 export function Workers({ place }) {
-  const { data, error, reload } = useQuery([place.ref, place.env, place.branch], () => session.ask(place, "GET", "/api/v1/environments/workers"), { everyMs: 3000 });
+  const { data, error, reload } = useQuery([place.ref, place.env, place.branch], () => session.request(place, "GET", "/api/v1/environments/workers"), { everyMs: 3000 });
   const { data: current } = useQuery([place.ref, place.env, place.branch, "current"], () => currentWorker(place), { everyMs: 5000 });
   const rows = data?.data ?? [], worker = current?.worker;
   return (

@@ -1,6 +1,6 @@
-// fresh.jsx - asks who is there, before something that cannot be undone or makes a credential.
+// confirmation.jsx - lets the user sign in again before a call that cannot be undone or that creates a credential.
 //
-// The gateway refuses such a call with 403 if the sign-in is older than ten minutes. The person then pastes
+// The gateway refuses such a call with 403 if the sign-in is older than ten minutes. The user then pastes
 // another link or token, and the call is repeated.
 import { useState } from "preact/hooks";
 
@@ -27,8 +27,8 @@ function Confirm({ isSignIn, onDone, onClose }) {
   );
 }
 
-/** Returns guard(action), which repeats an action after the confirmation, and the dialog of that, if it is open. */
-export function useFresh(isSignIn) {
+/** Returns { guard, dialog }. guard(action) repeats an action that was refused, after the user has confirmed in the dialog. */
+export function useConfirmation(isSignIn) {
   const [waiting, setWaiting] = useState();
   async function guard(action) {
     try { return await action(); } catch (error) {
@@ -37,6 +37,6 @@ export function useFresh(isSignIn) {
       return await action();
     }
   }
-  const end = (isConfirmed) => { setWaiting(); waiting.resolve(isConfirmed); };
-  return { guard, dialog: waiting && <Confirm isSignIn={isSignIn} onDone={() => end(true)} onClose={() => end(false)} /> };
+  const finish = (isConfirmed) => { setWaiting(); waiting.resolve(isConfirmed); };
+  return { guard, dialog: waiting && <Confirm isSignIn={isSignIn} onDone={() => finish(true)} onClose={() => finish(false)} /> };
 }
