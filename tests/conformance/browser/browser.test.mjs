@@ -25,7 +25,7 @@ after(async () => {
 let names = 0;
 const fresh = (what) => `${what}-${++names}`;
 
-/** Arguments of a hook: the address, and a token with these scopes. */
+/** Returns the access options of a hook: the gateway's address, and a token with these scopes. */
 async function access(scopes, { to = gateway, ...claims } = {}) {
   return { baseURL: to.url, accessToken: await publicToken(to, { scopes, ...claims }) };
 }
@@ -35,7 +35,7 @@ async function putMetadata(id, metadata, to = gateway) {
   assert.equal(status, 200, text);
 }
 
-/** Takes the next of these runs through its life, with each step after the page has shown the state before. Returns the
+/** Moves the next of these runs through all its states. Before each step, the page must show the state before. Returns the
  *  run as the page shows it. */
 async function live(tab, ids, by = worker) {
   for (const id of ids) await tab.shows(id, { status: "QUEUED" });
@@ -107,7 +107,7 @@ describe("a hook sees every change up to the final state:", () => {
   });
 });
 
-/** Does what `streams.pipe` does in a task: creates the stream, then sends chunks, one a line. */
+/** Does what `streams.pipe` does in a task: creates the stream, then sends one chunk per line. */
 async function pipe(id, key, chunks, to = gateway) {
   const target = `/realtime/v1/streams/${id}/self/${key}`;
   const { status, text } = await to.put(target);
@@ -123,7 +123,7 @@ async function append(id, key, part) {
   assert.equal(status, 200, text);
 }
 
-/** Waits until the page shows exactly this; the error has what it shows instead. */
+/** Waits until the page shows exactly this value. Otherwise the error has the value that it shows. */
 async function reads(tab, element, value) {
   const wanted = JSON.stringify(value);
   let text;
@@ -212,7 +212,7 @@ async function another(t) {
   return { own, by: await Worker.register(own, { tasks: ["hello"] }) };
 }
 const offsets = (requests) => requests.map((request) => new URL(request.url()).searchParams).filter((query) => query.has("offset"))
-  .map((query) => [query.get("offset") === "-1" ? "start" : "go on", query.get("live") === "true" ? "live" : "now"].join(" "));
+  .map((query) => [query.get("offset") === "-1" ? "start" : "resume", query.get("live") === "true" ? "live" : "now"].join(" "));
 
 describe("nothing is lost", () => {
   test("while the tab is hidden: it requests nothing, and when shown again it requests only what it missed", async (t) => {
@@ -223,16 +223,16 @@ describe("nothing is lost", () => {
     const attempt = await worker.take(id);
     await tab.shows(id, { status: "EXECUTING" });
     await until(async () => (await gateway.metric("runcast_polls")) === 1, { what: "the page polls" });
-    await tab.turn("hidden");
-    await until(async () => (await gateway.metric("runcast_polls")) === 0, { what: "the page polls no more" });
+    await tab.setVisibility("hidden");
+    await until(async () => (await gateway.metric("runcast_polls")) === 0, { what: "the page stops polling" });
     const before = tab.requests.length;
     for (const step of [1, 2, 3]) await putMetadata(id, { step });
     await attempt.succeed({ n: 1 });
     assert.equal((await tab.shows(id, { status: "EXECUTING" })).metadata ?? null, null);
     assert.equal(tab.requests.length, before);
-    await tab.turn("visible");
+    await tab.setVisibility("visible");
     await tab.shows(id, { status: "COMPLETED", metadata: { step: 3 }, output: { n: 1 } });
-    assert.deepEqual(offsets(tab.requests.slice(before)), ["go on now"]);
+    assert.deepEqual(offsets(tab.requests.slice(before)), ["resume now"]);
     await until(async () => (await tab.completed()).length, { what: "onComplete" });
   });
 
@@ -244,13 +244,13 @@ describe("nothing is lost", () => {
     for (const id of ids) await tab.shows(id, { status: "QUEUED" });
     const attempt = await by.take();
     await tab.shows(attempt.id, { status: "EXECUTING" });
-    await tab.turn("hidden");
+    await tab.setVisibility("hidden");
     await putMetadata(attempt.id, { before: "the end" }, own);
     await own.kill();
     await own.restart();
     await attempt.succeed("done");
     ids.push(await by.trigger("hello", { tags: ["demo"] }));
-    await tab.turn("visible");
+    await tab.setVisibility("visible");
     await tab.shows(attempt.id, { status: "COMPLETED", metadata: { before: "the end" }, output: "done" });
     await tab.shows(ids[2], { status: "QUEUED" });
     const waiting = new Set(ids.filter((id) => id !== attempt.id));
@@ -268,7 +268,7 @@ describe("nothing is lost", () => {
       const attempt = await by.take(id);
       await tab.shows(id, { status: "EXECUTING" });
       await own[how]();
-      await until(() => tab.requests.some((request) => request.failure()?.errorText.includes("CONNECTION_REFUSED")), { what: "the page asks in vain" });
+      await until(() => tab.requests.some((request) => request.failure()?.errorText.includes("CONNECTION_REFUSED")), { what: "a request of the page is refused" });
       await own.restart();
       await putMetadata(id, { step: 1 }, own);
       await tab.shows(id, { status: "EXECUTING", metadata: { step: 1 } });
@@ -279,7 +279,7 @@ describe("nothing is lost", () => {
     });
 });
 
-/** fetch() in the page: the status, the text, and the headers that the script may read. */
+/** Calls fetch() in the page; returns the status, the text, and the headers that the script may read. */
 const fetchInPage = (tab, url, options) => tab.run(async ([target, how]) => {
   const answer = await fetch(target, how);
   return { status: answer.status, text: await answer.text(), headers: Object.fromEntries(answer.headers) };
@@ -314,18 +314,18 @@ describe("a page of another origin", () => {
     assert.deepEqual([refused.status, JSON.parse(refused.text).error.length > 0], [401, true]);
   });
 
-  /** An EventSource in the page. */
+  /** Opens an EventSource in the page. */
   async function listen(tab, url) {
     await tab.run((target) => {
-      window.heard = [];
+      window.received = [];
       const source = new EventSource(target);
       for (const type of ["ok", "rows", "drain", "error"])
-        source.addEventListener(type, ({ data }) => window.heard.push({ type, ...(data && JSON.parse(data)), state: source.readyState }));
+        source.addEventListener(type, ({ data }) => window.received.push({ type, ...(data && JSON.parse(data)), state: source.readyState }));
     }, url);
-    const heard = (type) => tab.run((wanted) => window.heard.filter((one) => one.type === wanted), type);
-    const versions = async () => (await heard("rows")).flatMap(({ rows }) => rows.map(([, version]) => version));
-    const hears = (version) => until(async () => (await versions()).at(-1) === version, { what: `version ${version}` });
-    return { heard, versions, hears };
+    const received = (type) => tab.run((wanted) => window.received.filter((one) => one.type === wanted), type);
+    const versions = async () => (await received("rows")).flatMap(({ rows }) => rows.map(([, version]) => version));
+    const waitForVersion = (version) => until(async () => (await versions()).at(-1) === version, { what: `version ${version}` });
+    return { received, versions, waitForVersion };
   }
 
   test("listens with EventSource, which resumes by itself across a kill and a long stop", async (t) => {
@@ -333,29 +333,29 @@ describe("a page of another origin", () => {
     const tab = await browser.open(t);
     const id = await by.trigger("hello");
     const { accessToken } = await access([`read:runs:${id}`], { to: own });
-    const { heard, versions, hears } = await listen(tab, `${own.url}/realtime/v1/events?run=${id}&fields=-payload&token=${accessToken}`);
-    await hears(1);
+    const { received, versions, waitForVersion } = await listen(tab, `${own.url}/realtime/v1/events?run=${id}&fields=-payload&token=${accessToken}`);
+    await waitForVersion(1);
     await putMetadata(id, { step: 1 }, own);
-    await hears(2);
+    await waitForVersion(2);
 
     await own.kill();
     await own.restart();
     await putMetadata(id, { step: 2 }, own);
-    await hears(3);
+    await waitForVersion(3);
 
     const slow = await own.connect(); // keeps the gateway draining until its body arrives
     await slow.send("POST /api/v1/tasks/slow/trigger HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" +
       `authorization: Bearer ${keys.dev}\r\ncontent-length: 2\r\n\r\n`);
     await own.get("/healthz");
     own.child.kill("SIGTERM");
-    await until(async () => (await heard("drain")).length >= 2, { what: "it came while the gateway drained" });
+    await until(async () => (await received("drain")).length >= 2, { what: "a second drain event, sent while the gateway drains" });
     await slow.send("{}");
     await own.ended();
     await own.restart();
     await putMetadata(id, { step: 3 }, own);
-    await hears(4);
+    await waitForVersion(4);
 
-    assert.deepEqual((await heard("ok")).map(({ mode }) => mode), ["snapshot", "resume", "resume"]);
+    assert.deepEqual((await received("ok")).map(({ mode }) => mode), ["snapshot", "resume", "resume"]);
     assert.deepEqual(await versions(), [1, 2, 3, 4]);
   });
 
@@ -363,11 +363,11 @@ describe("a page of another origin", () => {
     const tab = await browser.open(t);
     const { id, tag } = await demo();
     await snippet(tab, await publicToken(gateway, { scopes: [`read:tags:${tag}`] }), tag);
-    const heard = (op) => until(() => tab.run((wanted) => window.heard.find((one) => one.op === wanted), op), { what: op });
-    await heard("welcome");
-    assert.deepEqual((await heard("rows")).rows.map(([run, version]) => [run, version]), [[id, 1]]);
+    const received = (op) => until(() => tab.run((wanted) => window.received.find((one) => one.op === wanted), op), { what: op });
+    await received("welcome");
+    assert.deepEqual((await received("rows")).rows.map(([run, version]) => [run, version]), [[id, 1]]);
     await gateway.post(`/api/v2/runs/${id}/cancel`, {});
-    const { rows } = await heard("patch");
+    const { rows } = await received("patch");
     assert.deepEqual([rows[0][0], rows[0][1], rows[0][2].status], [id, 2, "CANCELED"]);
   });
 
@@ -378,7 +378,7 @@ describe("a page of another origin", () => {
     await snippet(tab, await publicToken(gateway, { scopes: [`read:tags:${tag}`] }), tag);
     assert.match(await answer, /403/);
     await until(() => tab.run(() => window.socket.readyState === WebSocket.CLOSED), { what: "it is closed" });
-    assert.deepEqual(await tab.run(() => window.heard), []);
+    assert.deepEqual(await tab.run(() => window.received), []);
     await gateway.post(`/api/v2/runs/${id}/cancel`, {});
   });
 
@@ -387,20 +387,20 @@ describe("a page of another origin", () => {
     return { tag, id: await worker.trigger("hello", { tags: [tag] }) };
   }
 
-  /** Runs the README's own lines in the page; their log goes to `window.heard`. */
+  /** Runs the README's own lines in the page; their log goes to `window.received`. */
   async function snippet(tab, token, tag) {
     const text = readme.slice(readme.indexOf("From a page")).split("\n\n").find((part) => part.startsWith("    "));
     const code = text.replace("ws://127.0.0.1:3030", gateway.url.replace("http", "ws")).replace('"demo"', `"${tag}"`);
     await tab.run(([lines, key]) => {
-      window.heard = [];
-      const console = { log: (message) => window.heard.push(message) };
+      window.received = [];
+      const console = { log: (message) => window.received.push(message) };
       window.socket = new Function("token", "console", `${lines}; return socket;`)(key, console);
     }, [code, token]);
   }
 });
 
 describe("an insufficient token gives an error in the hook and reveals nothing:", () => {
-  const secret = "only for those who may";
+  const secret = "only for holders of a valid token";
   let id, tag, batch, unknown;
   before(async () => {
     tag = fresh("private");
@@ -419,7 +419,7 @@ describe("an insufficient token gives an error in the hook and reveals nothing:"
     "without scopes": [403, () => ({ scopes: [] })],
   };
 
-  /** The hook shows this status and nothing else, and no response says more. */
+  /** Asserts that the hook shows this status and no data, and that no response contains the secret. Returns the last response. */
   async function isRefused(tab, hook, options, status) {
     await tab.reload();
     await tab.show(hook, options);
@@ -443,12 +443,12 @@ describe("an insufficient token gives an error in the hook and reveals nothing:"
         await isRefused(tab, hook, { ...options, ...token }, status);
     });
 
-  test("of another environment, for which existing runs are like missing ones", async (t) => {
+  test("of another environment, to which existing runs look like missing ones", async (t) => {
     const tab = await browser.open(t);
     const token = await access(all, { key: keys.prod });
-    for (const [hook, there, never] of [["Run", id, unknown], ["Batch", batch.id, "batch_nothing"]]) {
+    for (const [hook, existing, missing] of [["Run", id, unknown], ["Batch", batch.id, "batch_nothing"]]) {
       const texts = [];
-      for (const one of [there, never]) texts.push(await isRefused(tab, hook, { id: one, ...token }, 404));
+      for (const one of [existing, missing]) texts.push(await isRefused(tab, hook, { id: one, ...token }, 404));
       assert.equal(texts[0], texts[1]);
     }
     await tab.reload();

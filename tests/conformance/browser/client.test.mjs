@@ -21,7 +21,7 @@ let browser;
 before(async () => { browser = await startBrowser(); });
 after(() => browser?.stop());
 
-/** The indented block after the sentence that begins so, with this gateway's address. */
+/** Returns the indented block of a README after the first one of these words, with this gateway's address. */
 function block(words, gateway) {
   assert.ok(readme.includes(words), `the README says: ${words}`);
   const lines = readme.slice(readme.indexOf(words)).split("\n"), first = lines.findIndex((line) => line.startsWith("    "));
@@ -36,7 +36,7 @@ async function shows(tab, text, where = "body") {
   await until(find, { timeoutMs: 60_000, what: text }).catch((error) => assert.fail(`${error.message}; it shows ${shown}`));
 }
 
-/** A React page, bundled as a user's bundler would do it. */
+/** Shows a React page, bundled as by a user's bundler. */
 async function showReact(tab, contents) {
   const { outputFiles } = await build({ stdin: { contents, resolveDir: here, loader: "jsx" }, bundle: true, write: false, jsx: "automatic", logLevel: "error",
     nodePaths: [path.join(here, "node_modules")], define: { "process.env.NODE_ENV": '"development"' },
@@ -47,7 +47,7 @@ async function showReact(tab, contents) {
 }
 
 describe("the README's", () => {
-  /** Asserts that the page shows a run, its end after a kill of the gateway, and a run that comes later. */
+  /** Asserts that the page shows a run, its cancellation after a kill of the gateway, and a later run. */
   async function live(gateway, tab) {
     const trigger = async () => (await gateway.post("/api/v1/tasks/hello/trigger", { options: { tags: ["demo"] } })).json.id;
     const first = await trigger();
@@ -97,7 +97,7 @@ describe("the README's", () => {
     await subscriptions(1);
     await tab.run(() => window.mount());
     await subscriptions(0);
-    assert.equal(tab.broken, undefined);
+    assert.equal(tab.pageError, undefined);
     await gateway.stop();
   });
 
@@ -119,7 +119,7 @@ describe("the README's", () => {
     for (const id of ids.splice(0, 3)) await gateway.post(`/api/v2/runs/${id}/cancel`, {});
     await shows(tab, "live 19", "h1");
     await listed(ids);
-    assert.equal(tab.broken, undefined);
+    assert.equal(tab.pageError, undefined);
     await gateway.stop();
   });
 
@@ -138,7 +138,7 @@ test("useWatch shows the list and the counts, watches again for another filter, 
     import { connect } from "runcast";
     import { useWatch } from "runcast/react";
 
-    window.asked = [];
+    window.requests = [];
     class Scripted {
       readyState = 0;
       constructor() {
@@ -147,7 +147,7 @@ test("useWatch shows the list and the counts, watches again for another filter, 
       }
       send(text) {
         const message = JSON.parse(text);
-        if (message.op !== "hello") return window.asked.push(message);
+        if (message.op !== "hello") return window.requests.push(message);
         window.says({ op: "welcome", epoch: "e1", seq: 1, limits: { burst: 200, messagesPerSecond: 50 } });
       }
       close() {}
@@ -161,12 +161,12 @@ test("useWatch shows the list and the counts, watches again for another filter, 
     const root = createRoot(document.getElementById("root"));
     window.mount = (filter) => root.render(filter !== undefined && <List filter={filter} />);`);
   const says = (message) => tab.run((one) => window.says(one), message);
-  const asked = (count) => until(() => tab.run((least) => window.asked.length >= least && window.asked.splice(0), count), { what: `${count} messages` });
+  const requests = (count) => until(() => tab.run((least) => window.requests.length >= least && window.requests.splice(0), count), { what: `${count} messages` });
   const row = (id, version) => [id, version, { id, status: "QUEUED", createdAt: "2026-01-01T00:00:00.000Z" }, 1];
   await tab.run(() => window.mount(null));
   await shows(tab, "connecting");
   await tab.run(() => window.mount({ status: "QUEUED" }));
-  const [watch] = await asked(1);
+  const [watch] = await requests(1);
   assert.deepEqual(watch, { op: "watch", id: 1, filter: { status: "QUEUED" }, limit: 2, counts: true });
   await says({ op: "list", id: 1, seq: 1, begin: true, rows: [row("run_1", 1), row("run_2", 1)] });
   await says({ op: "counts", id: 1, seq: 1, byStatus: { QUEUED: 7 }, total: 7 });
@@ -174,13 +174,13 @@ test("useWatch shows the list and the counts, watches again for another filter, 
   await says({ op: "list", id: 1, seq: 2, rows: [["run_1", 2, null, 2], row("run_3", 1)] });
   await shows(tab, "live  run_3,run_2 7");
   await tab.run(() => window.mount({ status: "EXECUTING" }));
-  assert.deepEqual((await asked(2)).map(({ op, id }) => [op, id]), [["unsub", 1], ["watch", 2]]);
+  assert.deepEqual((await requests(2)).map(({ op, id }) => [op, id]), [["unsub", 1], ["watch", 2]]);
   await says({ op: "error", id: 2, code: "forbidden", message: "not with this token" });
   await shows(tab, "closed not with this token");
-  assert.equal(tab.broken, undefined);
+  assert.equal(tab.pageError, undefined);
 });
 
-/** A client in a page of its own, with a network path of its own, for a ClientWorld. */
+/** A client for a ClientWorld, with its own page and its own network path. */
 async function pageClient(t, gateway, name, options) {
   const way = await Path.start(t, gateway.port), tab = await browser.open(t);
   await tab.run(async ([module, url, given, order]) => {
@@ -202,32 +202,32 @@ async function pageClient(t, gateway, name, options) {
   const read = () => tab.run(() => Object.fromEntries(Object.entries(window.mirrors).map(([key, { runs, counts, state, error }]) =>
     [key, { runs: [...runs.values()], counts, state, error: error?.message }])));
   const online = () => tab.run(() => { window.dispatchEvent(new Event("online")); });
-  return { name, path: way, tab, subscribe, close, read, online, hide: (hidden) => tab.turn(hidden ? "hidden" : "visible") };
+  return { name, path: way, tab, subscribe, close, read, online, hide: (hidden) => tab.setVisibility(hidden ? "hidden" : "visible") };
 }
 
-test("a page that was off the network, or in the background, shows what it missed as soon as it returns", { timeout: 180_000 }, async (t) => {
+test("a page that was offline, or in the background, shows what it missed as soon as it is online or visible", { timeout: 180_000 }, async (t) => {
   const gateway = await start(t), page = await pageClient(t, gateway, "away", { silence: 1000 });
   const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { options: { delay: "1h" } })).json;
   await page.subscribe("one", { run: id });
-  const says = (n) => until(async () => (await page.read()).one.runs[0]?.metadata?.n === n, { timeoutMs: 60_000, what: `n is ${n}` });
+  const waitForN = (n) => until(async () => (await page.read()).one.runs[0]?.metadata?.n === n, { timeoutMs: 60_000, what: `n is ${n}` });
   const write = (n) => gateway.put(`/api/v1/runs/${id}/metadata`, { metadata: { n } });
   await write(1);
-  await says(1);
+  await waitForN(1);
   await page.tab.page.context().setOffline(true);
   page.path.stall(); // the network carries nothing, and no side closes the connection
   await write(2);
-  await until(async () => (await page.read()).one.state === "connecting", { what: "it knows that it is cut" });
+  await until(async () => (await page.read()).one.state === "connecting", { what: "the client detects the broken path" });
   page.path.cut();
   page.path.stall(false);
   await page.tab.page.context().setOffline(false);
-  await says(2);
+  await waitForN(2);
   await page.hide(true);
   await until(async () => (await page.read()).one.state === "paused");
   await until(async () => (await gateway.metric('runcast_connections{kind="ws"}')) === 0, { what: "no connection" });
   await write(3);
   await write(4);
   await page.hide(false);
-  await says(4);
+  await waitForN(4);
   assert.equal((await page.read()).one.runs.length, 1);
   await gateway.stop();
 });
@@ -245,7 +245,7 @@ test("each mirror equals what REST returns, through cuts, stalls, kills, restart
   }
   for (const { name, tab } of world.clients) {
     assert.deepEqual(await tab.run(() => window.wrong), [], name);
-    assert.equal(tab.broken, undefined);
+    assert.equal(tab.pageError, undefined);
     await tab.run(() => window.client.close());
   }
   await until(async () => (await gateway.metric("runcast_subscriptions")) === 0);

@@ -22,11 +22,11 @@ after(async () => { await browser?.stop(); await world?.stop(); });
 
 const at = (view, { env = "dev", ...query } = {}) => `/projects/v3/${keys.ref}/${view}?${new URLSearchParams({ env, ...query })}`;
 
-/** A signed-in tab at an address, which runs `begin` first. Errors in its console fail the test. */
+/** Opens a signed-in tab at an address; the page calls `begin` first. Errors in its console fail the test. */
 async function open(t, address, { token = keys.pat, of = gateway, begin, ...options } = {}) {
-  const tab = await browser.open(t, "about:blank", options), { page } = tab, complaints = [];
-  page.on("console", (message) => { if (message.type() === "error" && !/Failed to load resource|WebSocket connection/.test(message.text())) complaints.push(message.text()); });
-  t.after(() => assert.deepEqual([tab.broken?.stack, ...complaints].filter(Boolean), []));
+  const tab = await browser.open(t, "about:blank", options), { page } = tab, errors = [];
+  page.on("console", (message) => { if (message.type() === "error" && !/Failed to load resource|WebSocket connection/.test(message.text())) errors.push(message.text()); });
+  t.after(() => assert.deepEqual([tab.pageError?.stack, ...errors].filter(Boolean), []));
   if (token) await page.addInitScript((value) => { if (!sessionStorage.getItem("runcast.token")) sessionStorage.setItem("runcast.token", value); }, token);
   if (begin) await page.addInitScript(begin);
   page.setDefaultTimeout(15_000);
@@ -37,8 +37,8 @@ async function open(t, address, { token = keys.pat, of = gateway, begin, ...opti
 const ofColors = process.env.TESTS_IN_FULL ? undefined : { type: "rule", values: ["color-contrast", "link-in-text-block"] };
 const schemes = [["light", undefined], ["dark", ofColors]];
 
-/** Asserts that axe-core finds nothing, in both color schemes: in the dark one by the rules that look at colors, in full
- *  (tests/run.sh --all) by all rules. */
+/** Asserts that axe-core finds nothing, in both color schemes. In the dark one, only the rules about colors are checked,
+ *  except with tests/run.sh --all. */
 async function judge(page) {
   for (const [colorScheme, runOnly] of schemes) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -70,7 +70,7 @@ describe("signing in", () => {
     await late.getByText("This link was used or has expired").waitFor();
   });
 
-  test("with a link that is pasted: into the address bar of the tab, or into the field for a token", async (t) => {
+  test("with a link that is pasted into the address bar of the tab, or into the field for a token", async (t) => {
     const link = async () => (await runProgram(["dashboard", "--data", gateway.data])).stdout.trim();
     const page = await open(t, "/", { token: null }), isIn = () => page.waitForURL(/\/runs\?env=/);
     await page.getByRole("heading", { name: "Sign in to runcast" }).waitFor();
@@ -84,7 +84,7 @@ describe("signing in", () => {
     await page.getByLabel("Personal access token").fill(` ${await link()}\n`);
     await page.getByRole("button", { name: "Sign in" }).click();
     await isIn();
-    await page.goto(`${page.url()}#signin=tr_link_of_somebody`);
+    await page.goto(`${page.url()}#signin=tr_link_of_another`);
     await until(() => !page.url().includes("signin"), { what: "the code leaves the address bar" });
     assert.equal(await page.evaluate(() => Boolean(sessionStorage.getItem("runcast.token"))), true);
   });
@@ -92,7 +92,7 @@ describe("signing in", () => {
   test("with a personal access token; an invalid one, and one that ends, are reported in the page", async (t) => {
     const page = await open(t, at("runs"), { token: null });
     const made = (await runProgram(["token", "create", "--user", "admin@example.com", "--name", "tab", "--data", gateway.data])).stdout.trim();
-    await page.getByLabel("Personal access token").fill("tr_pat_nobody");
+    await page.getByLabel("Personal access token").fill("tr_pat_unknown");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("Unknown or expired token").waitFor();
     await page.getByLabel("Personal access token").fill(made);
@@ -137,7 +137,7 @@ describe("signing in", () => {
     assert.match((await runCli(["switch", "default"], { home })).out, /default/);
   });
 
-  test("of the CLI: it lists, creates and renames projects, and says who can create organizations", async () => {
+  test("of the CLI: it lists, creates and renames projects, and reports how organizations are created", async () => {
     const env = { TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat }, cli = async (...words) => (await runCli(words, { env })).out;
     const [{ slug }] = (await gateway.get("/api/v1/orgs", { key: keys.pat })).json;
     assert.match(await cli("orgs", "list"), new RegExp(slug));
@@ -150,7 +150,7 @@ describe("signing in", () => {
 });
 
 describe("runs", () => {
-  test("appear, change and are counted as it happens, through a kill of the gateway", async (t) => {
+  test("appear, change and are counted live, through a kill of the gateway", async (t) => {
     const page = await open(t, "/");
     await page.getByText("Live", { exact: true }).waitFor();
     const id = await world.trigger("approve-refund", { order: "1" }, { tags: ["eu"] });
@@ -169,7 +169,7 @@ describe("runs", () => {
     await shows(row(page, id), "Canceled");
   });
 
-  test("are marked live also when the page is drawn after the connection was opened", async (t) => {
+  test("are shown as live also when the page is drawn after the connection was opened", async (t) => {
     const begin = () => { // delays frames and timers, as on a busy machine, but not the network
       const timer = window.setTimeout;
       window.setTimeout = (ring, ms, ...values) => timer(ring, Math.max(ms ?? 0, 400), ...values);
@@ -233,7 +233,7 @@ describe("runs", () => {
     await page.waitForURL(/\/runs\/run_/);
   });
 
-  test("of the root only, with columns that are chosen and remembered, and the task's name whole on a small screen", async (t) => {
+  test("that are roots are shown alone, with columns that are chosen and remembered, and whole task names on a small screen", async (t) => {
     const id = await world.trigger("process-order", order(70), { tags: ["rooted"] });
     await world.reaches(id, "COMPLETED");
     const page = await open(t, at("runs"), { viewport: { width: 1024, height: 768 } });
@@ -254,7 +254,7 @@ describe("runs", () => {
     await page.reload();
     await shows(row(page, id), "task/process-order");
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
-    assert.ok(await page.locator(".tabs").evaluate((tabs) => tabs.scrollWidth <= tabs.clientWidth), "no tab is out of sight");
+    assert.ok(await page.locator(".tabs").evaluate((tabs) => tabs.scrollWidth <= tabs.clientWidth), "every tab is visible");
   });
 
   test("stay in place while the user scrolls, and older ones are loaded", async (t) => {
@@ -271,7 +271,7 @@ describe("runs", () => {
     await until(async () => (await box.evaluate((element) => element.scrollTop)) === 0);
   });
 
-  test("of a list longer than what is loaded are selected as such, and then all of them", async (t) => {
+  test("can be selected: the loaded ones of a longer list, then all of them", async (t) => {
     const { total } = (await gateway.get("/api/v1/runs/counts?filter[createdAt][period]=7d", { key: keys.staging })).json, page = await open(t, at("runs", { env: "staging" }));
     assert.ok(total > 200);
     await page.locator(".run-row").first().waitFor();
@@ -339,7 +339,7 @@ describe("a run", () => {
     await shows(page.locator(".page-head"), "Canceled");
   });
 
-  test("that exceeds its maxDuration says so, and its open spans end with it", async (t) => {
+  test("that exceeds its maxDuration shows that as its error, and its open spans end with the run", async (t) => {
     const id = await world.trigger("rebuild-index", { seconds: 60 }, { maxDuration: 5 });
     await world.reaches(id, "TIMED_OUT");
     const page = await open(t, at(`runs/${id}`));
@@ -352,7 +352,7 @@ describe("a run", () => {
     await judge(page);
   });
 
-  test("whose process exits says so, and the bar of each attempt ends with its process", async (t) => {
+  test("whose process exits shows that as its error, and the bar of each attempt ends with its process", async (t) => {
     const id = await world.trigger("exit-process", { code: 7 });
     await world.reaches(id, "CRASHED");
     const page = await open(t, at(`runs/${id}`));
@@ -365,7 +365,7 @@ describe("a run", () => {
     await judge(page);
   });
 
-  test("has logs: of its family, searched, by level, with their data, copied and downloaded", async (t) => {
+  test("shows logs of itself and its descendants; they can be searched, filtered by level, opened, copied and downloaded", async (t) => {
     const id = await world.trigger("process-order", order(71));
     await world.reaches(id, "COMPLETED");
     const page = await open(t, at(`runs/${id}`), { permissions: ["clipboard-read", "clipboard-write"] }), logs = page.getByRole("region", { name: "Logs" });
@@ -405,7 +405,7 @@ describe("a run", () => {
     await page.goto(gateway.url + at(`runs/${id}`, { logs: 1 }));
     const logs = page.getByRole("region", { name: "Logs" }), box = logs.getByRole("region", { name: "Lines" });
     await shows(logs, "10,000 lines");
-    await shows(box, "line 9999 "); // it follows
+    await shows(box, "line 9999 "); // it follows the end
     assert.ok(await page.locator(".log-row").count() <= 600);
     await until(async () => { await box.evaluate((element) => element.scrollTo(0, 0)); return (await logs.getByText("line 0 ").count()) === 1; }, { everyMs: 100, what: "the first line" });
     assert.equal(await page.getByRole("button", { name: "Follow" }).getAttribute("aria-pressed"), "false");
@@ -419,11 +419,11 @@ describe("a run", () => {
     await file.saveAs(saved);
     assert.deepEqual(numbers(fs.readFileSync(saved, "utf8").split("\n").slice(0, 10)), firstTen);
     await page.getByLabel("Search logs").fill("line 5123 ");
-    await until(async () => (await page.locator(".log-row").count()) === 1, { what: "the line that was searched for" });
+    await until(async () => (await page.locator(".log-row").count()) === 1, { what: "the line that matches the search" });
     await gateway.post(`/api/v2/runs/${id}/cancel`, {});
   });
 
-  test("that does not exist is reported so, and so is another user's project", async (t) => {
+  test("that does not exist is reported as not found, and so is another user's project", async (t) => {
     const page = await open(t, at("runs/run_217aaaaaaaaaaaaaaaaaa"));
     await page.getByRole("heading", { name: "Run not found" }).waitFor();
     await page.getByRole("link", { name: "Search all environments" }).click();
@@ -581,10 +581,10 @@ describe("the other views", () => {
     await page.goto(gateway.url + at("deployments", { env: "prod" }));
     await shows(page.getByRole("row").nth(1), "4.8.3");
     const older = page.getByRole("row").filter({ has: page.getByRole("button", { name: /Make .* the current/ }) });
-    await until(async () => await older.count() === 1, { what: "the second is promoted, and shown so" });
+    await until(async () => await older.count() === 1, { what: "the second version is promoted, and shown as the current one" });
     await older.getByRole("button").click();
     await page.getByRole("button", { name: /Roll back to/ }).click();
-    await until(async () => (await gateway.get("/api/v1/deployments/current", { key: keys.prod })).json.shortCode === link.split("/").at(-1), { what: "it is rolled back" });
+    await until(async () => (await gateway.get("/api/v1/deployments/current", { key: keys.prod })).json.shortCode === link.split("/").at(-1), { what: "the first version is the current one again" });
     await judge(page);
     await page.goto(gateway.url + at("workers", { env: "prod" }));
     await page.getByText("Supervise role").waitFor();
@@ -665,7 +665,7 @@ describe("the other views", () => {
     await button("Cancel").click(); // back to the dialog of the key, which has not changed
     assert.equal(await opens(next), 200);
     await button("Rotate key").click();
-    await dialog.getByLabel("Sign-in link or personal access token").fill("tr_pat_nobody");
+    await dialog.getByLabel("Sign-in link or personal access token").fill("tr_pat_unknown");
     await button("Confirm").click();
     await page.getByText("Unknown or expired token").waitFor();
     await dialog.getByLabel("Sign-in link or personal access token").fill(await link());
@@ -692,7 +692,7 @@ describe("the other views", () => {
     assert.notEqual(await page.evaluate(() => sessionStorage.getItem("runcast.token")), keys.pat, "the tab does not keep the token");
   });
 
-  test("links of the CLI lead to a page that helps", async (t) => {
+  test("links that the CLI prints open a page: the error of a build, or the runs", async (t) => {
     const page = await open(t, `/projects/v3/${keys.ref}/ai-help?q=${encodeURIComponent("Could not resolve ./mail")}`);
     await page.getByRole("heading", { name: "Build failed" }).waitFor();
     await page.getByText("Could not resolve ./mail").waitFor();
@@ -703,7 +703,7 @@ describe("the other views", () => {
     }
   });
 
-  test("on a phone, in UTC, with the navigation behind a button", async (t) => {
+  test("on a phone: the navigation opens by a button, and time zone and theme can be chosen", async (t) => {
     const page = await open(t, at("runs"), { viewport: { width: 390, height: 800 } });
     await page.locator(".run-row").first().waitFor();
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing is wider than the phone");
@@ -719,7 +719,7 @@ describe("the other views", () => {
 });
 
 describe("preview", () => {
-  test("has runs in its branches, whatever they are called", async (t) => {
+  test("has runs in its branches, also in those with unusual names", async (t) => {
     const page = await open(t, at("runs", { env: "preview" })), branch = "größe/分支";
     await page.getByRole("heading", { name: "No preview branches yet" }).waitFor();
     await judge(page);
@@ -732,7 +732,7 @@ describe("preview", () => {
     await row(page, id).waitFor();
     await page.goto(`${gateway.url}/runs/${id}`);
     await page.waitForURL((url) => url.searchParams.get("branch") === branch && url.pathname.endsWith(id));
-    await page.goto(gateway.url + at("runs", { env: "preview", branch: "of-nobody" }));
+    await page.goto(gateway.url + at("runs", { env: "preview", branch: "unknown-branch" }));
     await page.getByRole("heading", { name: "Branch not found" }).waitFor();
     await page.getByRole("link", { name: branch }).click();
     await row(page, id).waitFor();
@@ -784,7 +784,7 @@ describe("content of a task's author", () => {
 describe("the server of the page", () => {
   const load = (of, host, target = "/") => of.http.request("GET", target, { key: null, headers: { host } });
 
-  test("names what the page may load, and accepts only known host names", async (t) => {
+  test("restricts by a policy what the page may load, and accepts only known host names", async (t) => {
     const { port } = gateway, page = await load(gateway, `127.0.0.1:${port}`), policy = page.headers["content-security-policy"];
     assert.equal(page.status, 200);
     assert.ok(!policy.includes("unsafe"), policy);
@@ -803,7 +803,7 @@ describe("the server of the page", () => {
     await named.stop();
   });
 
-  test("serves it at the admin listener alone, or not at all, according to the setting", async (t) => {
+  test("serves the page only at the admin listener, or not at all, according to the setting", async (t) => {
     const off = await startGateway({ t, options: ["--dashboard", "off"] });
     assert.match((await load(off, "localhost")).text, /--dashboard/);
     assert.equal((await load(off, "localhost", "/dashboard/app.js")).status, 404);
@@ -826,7 +826,7 @@ describe("the server of the page", () => {
     await none.stop();
   });
 
-  test("gets requests from the page alone", async (t) => {
+  test("is the only server that the page sends requests to", async (t) => {
     const tab = await browser.open(t, "about:blank"), hosts = new Set();
     tab.page.on("request", (request) => hosts.add(new URL(request.url()).host));
     await tab.page.goto(`${gateway.url}/`);

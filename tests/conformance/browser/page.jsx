@@ -1,5 +1,5 @@
 // The content of the page: one hook at a time, as an application would use it. The tests read the current state from the
-// page, and all earlier states from window.seen.
+// page, and all states so far from window.seen.
 import { useEffect } from "react";
 import { createRoot } from "react-dom/client";
 import {

@@ -9,12 +9,12 @@ import { stepsOf } from "../../../src/web/dashboard/lib/steps.js";
 
 const began = Date.parse("2026-11-29T00:00:00Z"), time = (ms) => new Date(began + ms).toISOString();
 
-/** A span, or a log if it has a level, as the gateway's trace has it. */
+/** A span, or a log if a level is given, as the gateway returns it. */
 const span = (message, ms, { children = [], durationMs = 0, level = "TRACE", ...more } = {}) => ({
   id: message, children, data: { message, startTime: time(ms), duration: durationMs * 1e6, level, isError: false, isPartial: false, isCancelled: false, properties: {}, events: [], ...more },
 });
 
-/** The tree of a run that has started at 0, as the page has it. */
+/** The tree of a run that started at 0, as the page uses it. */
 const treeOf = (children, run = {}) => Object.assign(shape(span("task", 0, { children }), { id: "run_1", status: "COMPLETED", createdAt: time(0), finishedAt: time(10_000), ...run }), { isRun: true });
 
 describe("logs of a trace", () => {
@@ -39,13 +39,13 @@ describe("spans that a lost process left open", () => {
     assert.deepEqual(endsOf(crashes, { status: "CRASHED" }), { "Attempt 1": 700, "run()": 700, "Attempt 2": 2600 });
   });
 
-  test("end at the next attempt if the gateway has no warning of it, also while the run executes or after it has completed", () => {
+  test("end at the start of the next attempt if the gateway has no warning, also while the run executes and after it has completed", () => {
     const open = [attempt(1, 100, { isPartial: true }), attempt(2, 2000, { isPartial: true })];
     assert.deepEqual(endsOf(open, { status: "EXECUTING", finishedAt: undefined }), { "Attempt 1": 2000, "Attempt 2": 20_000 });
     assert.deepEqual(endsOf([attempt(1, 100), attempt(2, 2000, { durationMs: 50 })]), { "Attempt 1": 2000, "Attempt 2": 2050 });
   });
 
-  test("end with the run if nothing else tells, and ended spans keep their end", () => {
+  test("end with the run if there is neither a warning nor a next attempt, and ended spans keep their end", () => {
     assert.deepEqual(endsOf([attempt(1, 100, { durationMs: 5, isError: true }), attempt(2, 2000)], { status: "FAILED" }), { "Attempt 1": 105, "Attempt 2": 10_000 });
     assert.equal(isUnended(treeOf([attempt(1, 100)]).children[0]), false);
   });
@@ -54,7 +54,7 @@ describe("spans that a lost process left open", () => {
 describe("the time axis", () => {
   const labels = (total, width) => ticksOf(total, width).map(roundText);
 
-  test("ticks of half a second are told apart", () => {
+  test("labels of ticks half a second apart differ", () => {
     assert.deepEqual(labels(2100, 600), ["0", "500 ms", "1 s", "1.5 s", "2 s"]);
     assert.deepEqual(labels(950, 600), ["0", "200 ms", "400 ms", "600 ms", "800 ms"]);
   });
@@ -71,7 +71,7 @@ describe("the time axis", () => {
   });
 });
 
-describe("what is missing in a trace", () => {
+describe("messages about dropped spans and logs", () => {
   test("a count of dropped lines is a minimum, and the limit has the name of its setting", () => {
     const [text] = lossesOf({ limit: 202, memory: 0 }, 10_000);
     assert.match(text, /^At least 202 spans and logs were dropped: the run has 10,000 and has reached its limit \(run-log-rows or run-log-bytes\)\./);
@@ -81,7 +81,7 @@ describe("what is missing in a trace", () => {
 });
 
 describe("the lifecycle of a run", () => {
-  test("begins with the trigger, also if the run was queued a millisecond before", () => {
+  test("begins with the trigger, also if queuedAt is a millisecond earlier", () => {
     const run = { status: "COMPLETED", createdAt: time(1), queuedAt: time(0), startedAt: time(40), finishedAt: time(90) };
     assert.deepEqual(stepsOf(run).map(([label, at]) => [label, at - began]), [["Triggered", 1], ["Queued", 1], ["Started", 40], ["Finished", 90]]);
     assert.deepEqual(stepsOf({ status: "DELAYED", createdAt: time(0), queuedAt: null, delayedUntil: time(900) }, began + 5).map(([label]) => label), ["Triggered", "Now", "Delayed until"]);
@@ -92,7 +92,7 @@ describe("figures of the overview", () => {
   const to = Date.parse("2026-11-29T00:20:00Z"), sample = (secondsAgo, more) => ({ at: new Date(to - secondsAgo * 1000).toISOString(), triggers: 0, ends: { byStatus: {} }, queued: 0, oldestQueuedMs: null, deliveryMs: null, ...more });
   const answer = (samples, more) => ({ samples, intervalMs: 10_000, from: new Date(to - 900_000).toISOString(), to: new Date(to).toISOString(), now: { queued: 0, oldestQueuedMs: null }, before: null, ...more });
 
-  test("a queue in which nothing moves is drawn as it is, and its oldest run grows older", () => {
+  test("a queue that does not change is drawn with its length, and the wait of its oldest run grows", () => {
     const { rows } = rowsOf(answer([], { now: { queued: 82_589, oldestQueuedMs: 3_600_000 } }), 900);
     assert.deepEqual([rows.length, new Set(rows.map(({ queued }) => queued)).size, rows[0].queued], [90, 1, 82_589]);
     assert.deepEqual([rows.at(-1).oldest, rows.at(-2).oldest], [3_600_000, 3_590_000]);
@@ -113,13 +113,13 @@ describe("figures of the overview", () => {
 describe("errors of runs", () => {
   const internal = (code, words = "") => headlineOf({ message: `trigger.dev internal error (${code})${words}` }, "60 s");
 
-  test("internal codes are told in words, and other errors by their own", () => {
+  test("internal codes are explained, and other errors keep their own message", () => {
     assert.deepEqual(internal("MAX_DURATION_EXCEEDED"), { code: "MAX_DURATION_EXCEEDED", text: "The run took longer than its maxDuration of 60 s", detail: "", isOutput: false });
     assert.equal(internal("TASK_RUN_STALLED_EXECUTING").text, "The worker of the run stopped responding");
     assert.deepEqual(headlineOf({ name: "TypeError", message: "x (CONSTANT_OF_MINE) is not a function" }), { text: "TypeError: x (CONSTANT_OF_MINE) is not a function" });
   });
 
-  test("an error that has words next to its code keeps them: an exit code, a signal, a reason", () => {
+  test("text next to an internal code is kept: an exit code, a signal, a reason", () => {
     const exit = internal("TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE", ": Process exited with code 7 after signal null.");
     assert.deepEqual([exit.text, exit.detail, exit.isOutput], ["The process of the run exited with an error", "Process exited with code 7.", true]);
     assert.equal(internal("TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE", ": Process exited with code -1 after signal SIGKILL.").detail, "Process exited with code -1 after signal SIGKILL.");
@@ -127,7 +127,7 @@ describe("errors of runs", () => {
     assert.equal(headlineOf({ message: "TASK_RUN_CRASHED" }).detail, "");
   });
 
-  test("frames of packages are folded together, apart from the user's", () => {
+  test("consecutive frames of packages form one group, apart from the user's frames", () => {
     const stack = "Error: no\n    at pay (file:///a/src/pay.ts:3:1)\n    at x (file:///a/node_modules/y/z.js:1:1)\n    at node:internal/process:5:1\n    at run (file:///a/src/run.ts:9:2)";
     assert.deepEqual(framesOf(stack).map(({ isForeign, lines }) => [isForeign, lines.length]), [[false, 1], [true, 2], [false, 1]]);
   });

@@ -1,5 +1,5 @@
-// The dashboard in a real browser behind proxies that show the gateway under a path of their host: one keeps the path,
-// one cuts it off, and HAProxy passes everything on.
+// The dashboard in a real browser behind proxies that serve the gateway under a path of their host: nginx that keeps the
+// path, nginx that removes it, and HAProxy, which passes everything on.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
@@ -11,8 +11,8 @@ import { startBrowser } from "./tab.mjs";
 
 const prefix = "/jobs/a", root = (text) => text.replace("location / {", `location ${prefix}/ {`);
 const proxies = {
-  "nginx that leaves the path": { kind: "nginx", change: root },
-  "nginx that cuts the path off": { kind: "nginx", change: (text) => root(text).replace("proxy_pass http://runcast;", "proxy_pass http://runcast/;") },
+  "nginx that keeps the path": { kind: "nginx", change: root },
+  "nginx that removes the path": { kind: "nginx", change: (text) => root(text).replace("proxy_pass http://runcast;", "proxy_pass http://runcast/;") },
   "HAProxy": { kind: "haproxy", change: (text) => text },
 };
 
@@ -37,9 +37,9 @@ for (const [name, { kind, change }] of Object.entries(proxies))
       const { stdout } = await runProgram(["dashboard", "--data", gateway.data]);
       const link = new URL(stdout.trim().split("\n").at(-1));
       assert.equal(link.origin + link.pathname, `${proxy.url}${prefix}/`);
-      const { page } = await browser.open(t, "about:blank"), astray = [], under = `${proxy.plainUrl}${prefix}/`;
+      const { page } = await browser.open(t, "about:blank"), unexpected = [], under = `${proxy.plainUrl}${prefix}/`;
       page.on("response", (response) => { // no worker of dev is connected, which its call answers with 404
-        if (!response.url().startsWith(under) || (response.status() === 404 && !response.url().endsWith("/workers/current"))) astray.push(response.url());
+        if (!response.url().startsWith(under) || (response.status() === 404 && !response.url().endsWith("/workers/current"))) unexpected.push(response.url());
       });
       page.setDefaultTimeout(15_000);
       await page.goto(`${proxy.plainUrl}${prefix}/${link.hash}`);
@@ -52,7 +52,7 @@ for (const [name, { kind, change }] of Object.entries(proxies))
       await page.waitForURL((url) => url.pathname.endsWith("/runs"));
       await page.reload();
       await page.locator(`#row-${id}`).waitFor();
-      assert.deepEqual(astray, []);
+      assert.deepEqual(unexpected, []);
     });
 
     test("the dashboard is also at the gateway's own address, with the path and without", async () => {
@@ -61,7 +61,7 @@ for (const [name, { kind, change }] of Object.entries(proxies))
         assert.equal(status, 200, path);
         assert.match(text, new RegExp(`src="${prefix}/dashboard/app.js"`));
       }
-      assert.equal((await gateway.http.request("GET", `${prefix}/api/v3/runs/run_nobody`)).status, 404);
+      assert.equal((await gateway.http.request("GET", `${prefix}/api/v3/runs/run_unknown`)).status, 404);
       assert.equal((await gateway.http.request("GET", `${prefix}/api/v1/runs`)).status, 200);
       assert.equal((await gateway.http.request("GET", `${prefix}x/api/v1/runs`)).status, 404);
     });

@@ -1,4 +1,4 @@
-// A real browser for tests: Debian's Chromium, and pages that come from an origin of their own.
+// A real browser for tests: Debian's Chromium, and pages from another origin than the gateway's.
 //
 //   const browser = await startBrowser();
 //   const tab = await browser.open(t);
@@ -19,7 +19,7 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const html = `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">
 <title>runs</title><div id="root"></div><script src="/page.js"></script>`;
 
-/** The page with the real hooks; modules that only Node has are left out, as with any bundler. */
+/** Bundles page.jsx with the real hooks. Modules of Node are left out, as by any bundler for browsers. */
 async function bundle() {
   const { outputFiles } = await build({
     entryPoints: [path.join(here, "page.jsx")], bundle: true, write: false, platform: "browser",
@@ -28,7 +28,7 @@ async function bundle() {
   return outputFiles[0].text;
 }
 
-/** files: path -> [content type, text]; a test can add some. */
+/** Serves files: path -> [content type, text]. Tests can add files. */
 function serve(files) {
   const server = http.createServer((request, response) => {
     const [type, text] = files[request.url] ?? ["text/plain", ""];
@@ -39,7 +39,7 @@ function serve(files) {
   });
 }
 
-/** Reports what keeps these tests from ending when their time is up. */
+/** At a time-out, reports which resources keep the tests from ending. */
 process.once("SIGTERM", () => {
   console.error("still open:", process.getActiveResourcesInfo().join(" "));
   process.exit(124);
@@ -60,7 +60,7 @@ export async function startBrowser() {
     origin: `http://127.0.0.1:${port}`,
     files,
     otherOrigin: `http://localhost:${port}`,
-    /** A page that shares nothing with the others, and is closed with the test. */
+    /** Opens a page with its own storage, which is closed when the test ends. */
     async open(t, at = `http://127.0.0.1:${port}`, options = {}) {
       const context = await browser.newContext(options);
       t.after(() => context.close());
@@ -68,7 +68,7 @@ export async function startBrowser() {
       await tab.page.goto(at);
       return tab;
     },
-    /** Ends the browser with all its processes: one that stays would hold our pipes open. */
+    /** Ends the browser with all its processes, since one that stays would keep our pipes open. */
     async stop() {
       await browser.close();
       await server.kill();
@@ -78,7 +78,7 @@ export async function startBrowser() {
   };
 }
 
-/** The way to a gateway: { url, cut() }, where cut breaks all connections that are open. */
+/** Starts a relay to a gateway: { url, cut() }. cut() breaks all open connections. */
 export async function startRelay(t, port) {
   const open = new Set();
   const server = net.createServer((from) => {
@@ -98,12 +98,12 @@ export async function startRelay(t, port) {
 class Tab {
   constructor(page) {
     Object.assign(this, { page, requests: [], answers: [] });
-    page.on("pageerror", (error) => { this.broken ??= error; });
+    page.on("pageerror", (error) => { this.pageError ??= error; });
     page.on("request", (request) => this.requests.push(request));
     page.on("response", (response) => this.answers.push(response));
   }
 
-  /** Loads the page from its beginning. */
+  /** Reloads the page, and forgets its requests and responses. */
   async reload() {
     await this.page.reload();
     Object.assign(this, { requests: [], answers: [] });
@@ -120,7 +120,7 @@ class Tab {
     const wanted = Object.entries(fields).map(([name, value]) => [name, JSON.stringify(value)]);
     let value;
     const find = async () => {
-      if (this.broken) throw this.broken;
+      if (this.pageError) throw this.pageError;
       value = JSON.parse(await this.text("value"));
       const run = [value ?? []].flat().find((one) => one.id === id);
       return run && wanted.every(([name, text]) => JSON.stringify(run[name]) === text) && run;
@@ -134,7 +134,7 @@ class Tab {
   error() { return until(() => this.text("error"), { timeoutMs: 60_000, what: "an error in the hook" }); }
 
   /** Overrides the visibility that the page sees: "hidden" or "visible". */
-  turn(state) {
+  setVisibility(state) {
     return this.run((now) => {
       Object.defineProperty(document, "visibilityState", { configurable: true, get: () => now });
       Object.defineProperty(document, "hidden", { configurable: true, get: () => now === "hidden" });

@@ -6,10 +6,10 @@ import { isDeepStrictEqual } from "node:util";
 import { keys, until } from "../../support/js/gateway.mjs";
 import { publicToken } from "../../support/js/tokens.mjs";
 import { startTwoGateways } from "../../support/js/two_gateways.mjs";
-import { Front, liveThroughTakeovers, WITHIN_MS } from "../worker/takeover/clients.mjs";
+import { Front, surviveTakeovers, WITHIN_MS } from "../worker/takeover/clients.mjs";
 import { startBrowser } from "./tab.mjs";
 
-/** Polled seldom: a page that is polled all the time takes the processor from what it waits for. */
+/** Waits until the page shows these fields of a run. It checks rarely, since frequent checks would slow down the gateways. */
 function showing(tab, id, fields) {
   return until(async () => {
     const run = [JSON.parse(await tab.text("value")) ?? []].flat().find((one) => one.id === id);
@@ -17,7 +17,7 @@ function showing(tab, id, fields) {
   }, { everyMs: 250, timeoutMs: WITHIN_MS, what: `the page shows ${JSON.stringify(fields)} of ${id}` });
 }
 
-/** Two pages with hooks, of a run and of a tag; one hook on each survives all rounds. */
+/** Two pages with a hook each, of a run and of a tag. Both hooks stay mounted in all rounds. */
 class Pages {
   static async open(t, front, leader, { browser, key }) {
     const pages = Object.assign(new Pages(), { name: "hooks", front, key, tag: await browser.open(t), run: await browser.open(t), ids: [] });
@@ -48,12 +48,12 @@ class Pages {
     await until(async () => (await this.run.completed()).length === 1, { what: "onComplete" });
   }
 
-  #trigger(name) { return this.front.trigger(this.key, "nobody-has-this", { name: `page-${name}` }, { tags: [this.name] }); }
+  #trigger(name) { return this.front.trigger(this.key, "unknown-task", { name: `page-${name}` }, { tags: [this.name] }); }
 }
 
 test("hooks survive takeovers", { timeout: 500_000 }, async (t) => {
   const browser = await startBrowser();
   t.after(() => browser.stop());
   const world = await startTwoGateways(t, { options: ["--allow-origin", browser.origin] });
-  await liveThroughTakeovers(t, world, [await Pages.open(t, new Front(world), world.leader, { browser, key: keys.staging })]);
+  await surviveTakeovers(t, world, [await Pages.open(t, new Front(world), world.leader, { browser, key: keys.staging })]);
 });

@@ -1,5 +1,5 @@
-// Conformance of a server's streams, through the unmodified SDK (3.3.17 or 4.8.3): what a task would write with it, and what
-// others read with it. Between the SDK and the server stands a proxy that can cut connections in the middle.
+// Conformance of a server's streams, through the unmodified SDK (3.3.17 or 4.8.3): tasks write with it, and other programs
+// read with it. A proxy between the SDK and the server can cut connections.
 //   TRIGGER_API_URL, TRIGGER_SECRET_KEY, TRIGGER_PROJECT_REF
 //   SDK_DIR   directory whose node_modules holds the SDK (default: the current directory)
 import { createRequire } from "node:module";
@@ -8,7 +8,7 @@ import net from "node:net";
 const SERVER = process.env.TRIGGER_API_URL, KEY = process.env.TRIGGER_SECRET_KEY, TASK = process.env.TASK_ID ?? "my-task";
 const require = createRequire((process.env.SDK_DIR ?? process.cwd()) + "/x.js");
 const V4 = require("@trigger.dev/sdk/package.json").version.startsWith("4.");
-const { advanceRun, lookAtRun } = await import("./advance.mjs");
+const { advanceRun, fetchExecution } = await import("./advance.mjs");
 
 // ---- the proxy ----
 
@@ -79,7 +79,7 @@ async function checkV4() {
     const piped = streams.pipe("tokens", from.stream, { target: id });
     from.push({ t: "Hello" }, "wörld 🎉", 3);
     await until(() => seen.parts.tokens?.length === 3, "three chunks through withStreams");
-    same(seen.parts.tokens, [{ t: "Hello" }, "wörld 🎉", 3], "chunks come while the pipe is open, as they were");
+    same(seen.parts.tokens, [{ t: "Hello" }, "wörld 🎉", 3], "chunks arrive unchanged while the pipe is open");
     same(seen.runs.at(-1).realtimeStreams, ["tokens"], "the run lists its stream");
     from.push(null, [1, [2]]);
     from.end();
@@ -107,7 +107,7 @@ async function checkV4() {
     const latest = [], readLatest = streams.read(id, "log", { from: "latest" }).then((stream) => all(stream, latest));
     const token = [], readToken = auth.withAuth({ baseURL: API, accessToken: publicAccessToken }, () => streams.read(id, "log")).then((stream) => all(stream, token));
     await until(() => later.length === 1 && token.length === 3, "the other readers");
-    await until(() => opened === before + 3, "the reader of the latest, which has nothing to show for being there");
+    await until(() => opened === before + 3, "the reader of the latest part has connected, though it has received nothing");
     await streams.append("log", "four", { target: id });
     await until(() => latest.length === 1, "the part after latest");
     const define = streams.define({ id: "log" });
@@ -118,7 +118,7 @@ async function checkV4() {
     same([later, latest, token.length], [["three", "four", { five: 5 }], ["four", { five: 5 }], 5], "startIndex, latest, and a public token");
     let refused;
     await streams.append("log", "late", { target: id }).catch((error) => { refused = error; });
-    ok(/completed run/.test(refused?.message), "a run that has ended takes nothing", refused);
+    ok(/completed run/.test(refused?.message), "an ended run refuses parts", refused);
   });
 
   await check("a stream whose beginning was discarded", async () => {
@@ -128,7 +128,7 @@ async function checkV4() {
     let failed;
     await streams.read(id, "large").then((stream) => all(stream, got)).catch((error) => { failed = error; });
     ok(failed?.status === 410, "streams.read fails with the status", failed);
-    same(got, [], "and gives no part of it");
+    same(got, [], "and returns no part");
     const rest = [], first = Number(failed?.headers?.["x-stream-first-chunk"]);
     const reading = streams.read(id, "large", { startIndex: first }).then((stream) => all(stream, rest));
     await until(() => rest.length === 12 - first, "the rest");
@@ -149,8 +149,8 @@ async function checkV4() {
     from.pipe(to);
     let failed;
     try { for (;;) await next(); } catch (error) { failed = error; }
-    ok(failed?.status === 410, "its stream fails with the status", failed);
-    same(numbers, numbers.map((_, i) => i), "and what it read has no gap");
+    ok(failed?.status === 410, "reading fails with the status", failed);
+    same(numbers, numbers.map((_, i) => i), "and the parts that it read have no gap");
     await finish(id);
   });
 
@@ -170,7 +170,7 @@ async function checkV4() {
     await piped.waitUntilComplete();
     await finish(id);
     await reading;
-    same(got, expected, "reader and writer go on, each chunk once");
+    same(got, expected, "reader and writer continue, and each chunk arrives once");
   });
 
   await check("streams.input", async () => {
@@ -178,18 +178,18 @@ async function checkV4() {
     const inputs = new workers.StandardInputStreamManager(client(), API);
     inputs.setRunId(id, "v2");
     const chat = streams.input({ id: "chat" }), got = [];
-    await chat.send(id, { text: "before anybody listens" });
+    await chat.send(id, { text: "before a listener exists" });
     inputs.on("chat", (data) => got.push(data));
-    await until(() => got.length === 1, "what was sent before");
+    await until(() => got.length === 1, "the record that was sent before");
     await auth.withAuth({ baseURL: API, accessToken: publicAccessToken }, () => chat.send(id, "5"));
-    await until(() => got.length === 2, "what was sent with the handle's token");
-    same(got, [{ text: "before anybody listens" }, "5"], "values as they were");
+    await until(() => got.length === 2, "the record that was sent with the handle's token");
+    same(got, [{ text: "before a listener exists" }, "5"], "values are unchanged");
     cutAll();
     await chat.send(id, [3]);
-    await until(() => got.length === 3, "what comes after a cut", 30_000);
+    await until(() => got.length === 3, "a record after a cut", 30_000);
     same(got[2], [3], "once");
     const once = await inputs.once("other", { timeoutMs: 300 });
-    ok(!once.ok, "once gives up in its time");
+    ok(!once.ok, "once times out");
     inputs.reset();
     let refused;
     await auth.withAuth({ baseURL: API, accessToken: (await tasks.trigger(TASK, {})).publicAccessToken }, () => chat.send(id, 1)).catch((error) => { refused = error; });
@@ -197,7 +197,7 @@ async function checkV4() {
     await finish(id);
   });
 
-  // The SDK inside a task: its own runtime, told by what the worker's poll brings.
+  // The SDK as inside a task: with its own runtime, which resolves waitpoints from the worker's polls.
   await check("streams.input(...).wait", async () => {
     const { id } = await trigger();
     const runtime = new workers.SharedRuntimeManager({ send() {} }, false);
@@ -210,34 +210,34 @@ async function checkV4() {
     let polling = true, snapshot;
     const poll = (async () => {
       for (; polling; await sleep(20)) {
-        const execution = await lookAtRun(id);
+        const execution = await fetchExecution(id);
         if (execution.snapshot.friendlyId !== snapshot && execution.snapshot.executionStatus === "EXECUTING") await runtime.resolveWaitpoints(execution.completedWaitpoints.map(dated));
         snapshot = execution.snapshot.friendlyId;
       }
     })();
     const approval = streams.input({ id: "approval" });
-    const blocked = () => until(async () => (await lookAtRun(id)).snapshot.executionStatus === "EXECUTING_WITH_WAITPOINTS", "the run is blocked");
+    const blocked = () => until(async () => (await fetchExecution(id)).snapshot.executionStatus === "EXECUTING_WITH_WAITPOINTS", "the run is blocked");
     const first = approval.wait();
     await blocked();
     await approval.send(id, { approved: true, by: "älice" });
     same(await first, { ok: true, output: { approved: true, by: "älice" } }, "the record that comes while the run waits");
     await approval.send(id, "5");
-    same(await approval.wait(), { ok: true, output: "5" }, "the one that came before the next wait, as it was");
+    same(await approval.wait(), { ok: true, output: "5" }, "the record that came before the next wait, unchanged");
     const third = approval.wait({ timeout: "1h", tags: ["a"], idempotencyKey: "third" }).unwrap();
     await blocked();
     await approval.send(id, [3]);
     same(await third, [3], "a third, each once");
     const once = approval.once({ timeoutMs: 10_000 });
     await approval.send(id, "four");
-    same(await once, { ok: true, output: "four" }, "reading goes on behind what was waited for");
+    same(await once, { ok: true, output: "four" }, "reading continues after the records of the waits");
     const timedOut = await approval.wait({ timeout: "1s" });
-    ok(!timedOut.ok && /timed out/i.test(timedOut.error?.message), "a wait that nobody ends times out", JSON.stringify(timedOut));
+    ok(!timedOut.ok && /timed out/i.test(timedOut.error?.message), "a wait without a record times out", JSON.stringify(timedOut));
     polling = false;
     await poll;
     core.taskContext.disable();
     core.inputStreams.disable?.();
     inputs.reset();
-    await lookAtRun(id);
+    await fetchExecution(id);
     await finish(id);
   });
 }
@@ -254,14 +254,14 @@ async function checkV3() {
     await manager.stream("tokens", from.stream);
     from.push({ t: "Hello" }, "wörld 🎉");
     await until(() => seen.parts.tokens?.length === 2, "two chunks through withStreams");
-    same(seen.parts.tokens, [{ t: "Hello" }, "wörld 🎉"], "chunks come while the pipe is open, as they were");
+    same(seen.parts.tokens, [{ t: "Hello" }, "wörld 🎉"], "chunks arrive unchanged while the pipe is open");
     from.push(3);
     from.end();
     await manager.waitForAllStreams();
     await until(() => seen.parts.tokens.length === 3, "the last chunk");
     const again = [];
     await all(await manager.fetchStream("tokens").then((stream) => { void finish(id); return stream; }), again);
-    same(again, [{ t: "Hello" }, "wörld 🎉", 3], "a reader that comes later gets all, and its end with the run's");
+    same(again, [{ t: "Hello" }, "wörld 🎉", 3], "a later reader gets all chunks, and ends with the run");
     seen.stop();
   });
 
@@ -292,7 +292,7 @@ async function checkV3() {
     const manager = new workers.StandardMetadataManager(client(), API), got = [];
     manager.runId = id;
     await all(await manager.fetchStream("tokens").then((stream) => { void finish(id); return stream; }), got);
-    same(got, ["first", 2, "second", 2], "what both attempts wrote to the same stream");
+    same(got, ["first", 2, "second", 2], "the stream has the chunks of both attempts");
   });
 
   await check("metadata.parent.stream", async () => {

@@ -1,5 +1,5 @@
-// The official CLI beyond e2e.mjs: its exits, kills of the gateway, lost responses, and subscribers. Its project is the
-// folder cases.
+// The official CLI in cases that e2e.mjs lacks: its exits, kills of the gateway, lost responses, and subscribers. Its
+// project is the folder cases.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ async function trigger(gateway, task, payload = {}, options = {}) {
 }
 const show = async (gateway, id) => (await gateway.get(`/api/v3/runs/${id}`)).json;
 
-/** Waits for the run to be as wanted, by default to have ended. */
+/** Waits until wanted(run) is true, by default until the run has ended; returns the run. */
 async function settled(gateway, id, wanted = ({ status }) => FINAL.includes(status), timeoutMs = 40_000) {
   let run;
   try {
@@ -74,7 +74,7 @@ test("one session: versions, relatives, failures, cancels, and subscribers", asy
     const newer = { REATTEMPTING: "EXECUTING", FROZEN: "WAITING" };
     const lease = states.findIndex(({ status }) => status === "EXECUTING");
     const wanted = states.map(({ status, step }, i) => ({ status: i === lease ? "DEQUEUED" : newer[status] ?? status, step }));
-    // The SDK merges what changed between two of its polls into one state: it sees the lasting states.
+    // The SDK sees one state for all changes between two of its polls, so it sees the states that last.
     const all = text(wanted), got = text(seen);
     for (let i = 0, next = 0; i < got.length; i++, next++) {
       next = all.indexOf(got[i], next);
@@ -107,22 +107,22 @@ test("one session: versions, relatives, failures, cancels, and subscribers", asy
     assert.match(run.error.message, /TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE/);
   });
 
-  await t.test("an error or an output of megabytes ends its run", async () => {
+  await t.test("a run whose error or output has megabytes ends", async () => {
     const error = await settled(gateway, await trigger(gateway, "quotes", { how: "error" }));
     assert.deepEqual([error.status, error.attemptCount], ["FAILED", 1]);
     assert.match(error.error.message, /^Unexpected answer: <p>/);
     assert.match(error.error.stackTrace, /^Error: Unexpected answer: (<p>[^<]*<\/p>\n)+.*… \(cut, 1\.3 MB\)$/s);
     const string = await settled(gateway, await trigger(gateway, "quotes", { how: "string" }));
-    assert.match(string.error.message, /^x+\.\.\.\[truncated\]$/, "the SDK has cut it");
+    assert.match(string.error.message, /^x+\.\.\.\[truncated\]$/, "the SDK has truncated it");
     const output = await settled(gateway, await trigger(gateway, "quotes", { how: "output" }));
     t.diagnostic(`an output of 17 MB: ${output.status} ${JSON.stringify(output.error)?.slice(0, 300)}`);
-    assert.deepEqual([output.status, output.attemptCount], ["FAILED", 1], "SDKs upload it, and packets have 10 MiB");
+    assert.deepEqual([output.status, output.attemptCount], ["FAILED", 1], "SDKs upload the output, and the limit of packets is 10 MiB");
     assert.match(output.error.message, /TASK_OUTPUT_ERROR\): .*The body is too large/);
   });
 
-  await t.test("a cancel in the worker's own pause is final at once and frees the queue", async () => {
+  await t.test("a cancel while the worker waits for a retry is final at once and frees the queue", async () => {
     const id = await trigger(gateway, "pauses");
-    const next = await trigger(gateway, "lane-user");
+    const next = await trigger(gateway, "serial-user");
     await settled(gateway, id, ({ status }) => status === "REATTEMPTING");
     await gateway.post(`/api/v2/runs/${id}/cancel`, {});
     const run = await show(gateway, id);
@@ -134,7 +134,7 @@ test("one session: versions, relatives, failures, cancels, and subscribers", asy
   });
 
   let version;
-  await t.test("a graceful end of the CLI interrupts what it executes", async () => {
+  await t.test("a graceful end of the CLI interrupts the runs that it executes", async () => {
     const id = await trigger(gateway, "lasts", { seconds: 30 });
     ({ version } = await executing(gateway, id));
     await sleep(1000); // its task has begun; if not, the end only comes earlier
@@ -145,7 +145,7 @@ test("one session: versions, relatives, failures, cancels, and subscribers", asy
     assert.equal(run.status, "INTERRUPTED");
   });
 
-  await t.test("the same build is the same version; a killed CLI interrupts what it executes", async () => {
+  await t.test("the same build is the same version; a killed CLI interrupts the runs that it executes", async () => {
     const again = await startCli({ t, gateway });
     const id = await trigger(gateway, "lasts", { seconds: 30 });
     assert.equal((await executing(gateway, id)).version, version);
@@ -155,7 +155,7 @@ test("one session: versions, relatives, failures, cancels, and subscribers", asy
     t.diagnostic(`${run.status} ${Date.now() - began} ms after SIGKILL`);
     assert.equal(run.status, "INTERRUPTED");
   });
-  assert.doesNotMatch(cli.output, /validation error|poll failed|Failed to submit|Failed to get/i, "every answer has the CLI's form");
+  assert.doesNotMatch(cli.output, /validation error|poll failed|Failed to submit|Failed to get/i, "the CLI understands every response");
   await gateway.stop();
 });
 
@@ -169,7 +169,7 @@ test("heartbeats keep a run; without them it is interrupted", async (t) => {
 
   const id = await trigger(gateway, "lasts", { seconds: 60 });
   await executing(gateway, id);
-  cli.killWatchdog(); // as if the machine was lost: no process reports the end of the session
+  cli.killWatchdog(); // as when the machine fails: no process reports the end of the session
   await cli.kill();
   const run = await settled(gateway, id);
   assert.equal(run.status, "INTERRUPTED");
@@ -183,7 +183,7 @@ test("a gateway that is killed and restarted continues with the runs of the CLI"
   const long = await trigger(gateway, "lasts", { seconds: 6 });
   const waiting = await trigger(gateway, "everything");
   const pausing = await trigger(gateway, "pauses");
-  const queued = await trigger(gateway, "lane-user");
+  const queued = await trigger(gateway, "serial-user");
   const delayed = await trigger(gateway, "hello", {}, { delay: "1m" });
   const { version } = await executing(gateway, long);
   await settled(gateway, pausing, ({ status }) => status === "REATTEMPTING");
@@ -212,7 +212,7 @@ test("a gateway that is killed and restarted continues with the runs of the CLI"
   await gateway.stop();
 });
 
-test("a response that is lost with a killed gateway is given again, and an expired key is retried with growing pauses", async (t) => {
+test("a response that is lost with a killed gateway is sent again, and an expired key is retried with growing pauses", async (t) => {
   const gateway = await startGateway({ t });
   const proxy = await LossyProxy.start(gateway.port, t);
   const cli = await startCli({ t, url: proxy.url });
@@ -226,8 +226,8 @@ test("a response that is lost with a killed gateway is given again, and an expir
     await losing;
     const run = await settled(gateway, id);
     const lost = proxy.answers.slice(began).find((answer) => answer.lost);
-    // While it starts it answers 503, and the CLI retries once more.
-    const again = await until(() => proxy.answers.find((answer) => answer.key === lost.key && !answer.lost && answer.status !== 503), { what: `${path} is asked again` });
+    // While the gateway starts it responds with 503, and the CLI retries.
+    const again = await until(() => proxy.answers.find((answer) => answer.key === lost.key && !answer.lost && answer.status !== 503), { what: `${path} is repeated` });
     assert.equal(again.status, 200, again.body);
     return { run, lost: JSON.parse(lost.body), again: JSON.parse(again.body) };
   }

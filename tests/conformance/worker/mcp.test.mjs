@@ -1,5 +1,5 @@
-// The MCP server of the official CLI against a gateway: each of its tools works, or says that runcast lacks its feature.
-// Its own `dev` is the worker.
+// The MCP server of the official CLI against a gateway: each of its tools works, or reports that runcast lacks the feature.
+// The worker is the `dev` command that the server starts.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -51,7 +51,7 @@ test("it names the user, and the projects that the user can read", async () => {
   assert.doesNotMatch(projects, /Other project/);
 });
 
-test("without a CLI it says that there is none, and triggered runs wait", async () => {
+test("without a CLI it reports that none is connected, and triggered runs wait", async () => {
   assert.match(await fail("get_current_worker"), /No version is current; start the CLI's dev command/);
   assert.match(await ask("trigger_task", { taskId: "greet", payload: { name: "Eve" }, options: { tags: ["early"] } }), /The dev CLI is not connected/);
   assert.match(await ask("dev_server_status"), /Dev Server Status: stopped/);
@@ -73,7 +73,7 @@ test("it shows the schema of a task's payload", async () => {
   const [, schema] = /```json\n([^]*)\n```/.exec(await ask("get_task_schema", { taskSlug: "greet" }));
   assert.deepEqual(JSON.parse(schema), { type: "object", properties: { name: { type: "string", description: "who is greeted" } }, required: ["name"] });
   assert.match(await ask("get_task_schema", { taskSlug: "waits" }), /No payload schema defined/);
-  assert.match(await fail("get_task_schema", { taskSlug: "nobody" }), /Available tasks: fails, greet, waits/);
+  assert.match(await fail("get_task_schema", { taskSlug: "unknown" }), /Available tasks: fails, greet, waits/);
 });
 
 test("it triggers, waits, and shows the run, its trace and its spans", async () => {
@@ -112,7 +112,7 @@ test("it replays and cancels", async () => {
   assert.match(await ask("cancel_run", { runId: long }), /canceled\.\nStatus: CANCELED\nTask: waits/);
 });
 
-test("it stops the CLI, which the gateway learns at once", async () => {
+test("it stops the CLI, and the gateway knows at once", async () => {
   assert.match(await ask("stop_dev_server"), /Dev server stopped/);
   await until(async () => !await isConnected(), { what: "no worker is connected" });
 });
@@ -131,7 +131,7 @@ test("it lists deployments and branches, and the version of production", async (
   assert.match(await ask("list_runs", { environment: "preview", branch: "page" }), new RegExp(runId));
 });
 
-test("it creates a project in an organization of the user's, which exists at once", async () => {
+test("it creates a project in an organization of the user; the project can be used at once", async () => {
   const [, ref] = /^Project created successfully: Second \(projectRef=(proj_\w+)\) \(slug=second\)/.exec(await ask("create_project_in_org", { orgParam: "my-organization", name: "Second" }));
   assert.match(await ask("list_projects"), new RegExp(ref));
   assert.match(await ask("trigger_task", { projectRef: ref, taskId: "greet", payload: {} }), /run_\w+/);
@@ -149,10 +149,10 @@ const absent = {
   list_webhook_endpoints: {}, get_webhook_endpoint_details: { endpointId: "a" }, list_webhook_deliveries: { endpointId: "a" }, get_webhook_delivery: { deliveryId: "a" },
   replay_webhook_delivery: { deliveryId: "a" }, generate_webhook_secret: { endpointId: "a" }, set_webhook_secret: { endpointId: "a", secret: "a" },
 };
-// Arguments that concern more than a gateway, or need a page.
+// Tools that need more than a gateway, such as a page.
 const local = ["search_docs", "create_alert", "initialize_project", "deploy", "list_profiles", "switch_profile", "send_agent_message", "close_agent_chat", "list_agents"];
 
-test("a tool for a missing feature says so, and no tool is new", async () => {
+test("a tool for a missing feature reports that, and no tool is new", async () => {
   const tried = new Set([...fs.readFileSync(new URL(import.meta.url), "utf8").matchAll(/(?:ask|fail)\("(\w+)"/g)].map(([, name]) => name));
   assert.deepEqual((await mcp.tools()).filter((name) => !tried.has(name) && !absent[name] && !local.includes(name)), []);
   for (const [name, args] of Object.entries(absent)) assert.match(await fail(name, args), /runcast does not have/, name);

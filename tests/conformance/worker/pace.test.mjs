@@ -1,5 +1,5 @@
-// The official CLI with more parents than may execute at once: they wait, so that their children can run. Its project is
-// the folder pace.
+// The official CLI with more parents than may execute at once: waiting parents free their slots, so that their children can
+// execute. Its project is the folder pace.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -31,7 +31,7 @@ test("more parents than may execute at once, each waiting for a child that does 
   const gateway = await startGateway({ t, options: ["--dev-concurrency", "4"] });
   const cli = await startCli({ t, gateway, folder: path.join(workerFolder, "pace") });
 
-  await t.test("20 of them, without a limit of the queue", async () => {
+  await t.test("20 of them, in queues without a limit", async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => trigger(gateway, "parent", { depth: 2 })));
     const began = Date.now();
     const runs = await ended(gateway, ids, 300_000);
@@ -43,7 +43,7 @@ test("more parents than may execute at once, each waiting for a child that does 
     const runs = await ended(gateway, ids, 60_000);
     assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", 3]));
   });
-  await t.test("in a queue that executes one run at a time, also when their waits have ended", async () => {
+  await t.test("in a queue that executes one run at a time: two parents whose waits have ended do not execute at once", async () => {
     const file = path.join(temporaryFolder(), "works");
     const ids = await Promise.all(Array.from({ length: 4 }, () => trigger(gateway, "solo", { file, ms: 400 })));
     const runs = await ended(gateway, ids, 120_000);

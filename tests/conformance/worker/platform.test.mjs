@@ -1,5 +1,5 @@
-// Projects written for the platform, on a runcast that lacks parts of it: what the official CLI declares, and what both
-// SDKs send by themselves, inside and outside of tasks, is not refused; commands that cannot work here say so, and the
+// Projects that use parts of Trigger.dev's platform that runcast lacks. The gateway does not refuse the declarations of the
+// official CLI, nor the members that both SDKs send by themselves. Commands for missing parts end with an error, and the
 // README lists them.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -50,7 +50,7 @@ test("each route that the CLI calls exists, or is in the README's list of missin
   const gateway = await startGateway({ t });
   const routes = routesOf(path.join(cliFolder, "apiClient.js"), "apiURL");
   assert.ok(routes.length > 40, `${routes.length} routes`);
-  // A project's environment has a route for each slug.
+  // The gateway has one route for each slug of an environment.
   const isPlace = (route) => route === "GET /api/v1/projects/{}/{}";
   assert.deepEqual(unknownRoutes(routes, (await gateway.get("/openapi.json", { key: null })).json).filter((route) => !isPlace(route)), []);
 });
@@ -72,7 +72,7 @@ test("the commands of the README's list exit with an error, and no other command
     assert.ok(code, `${words.join(" ")}: ${output}`);
     assert.match(output, /runcast does not have/, words.join(" "));
   }
-  // The remaining commands need a terminal or a build to get as far.
+  // The remaining commands fail earlier: they need a terminal or a build.
   const known = [..."init dev env deploy promote whoami mint-token login logout list-profiles switch update preview projects orgs runs tasks webhooks mcp report install-mcp skills help analyze".split(" ")];
   const { output } = await cli("--help");
   const commands = [...output.slice(output.indexOf("Commands:")).matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);

@@ -1,5 +1,5 @@
-// Runs the lines of README.md as they are written: from an empty folder to runs in development, then to production. Only
-// packages that npm would fetch are linked from here; README_INSTALL=1 lets npm fetch them.
+// Executes the lines of README.md as they are written: from an empty folder to runs in development, then to production.
+// Packages that npm would fetch are linked from here instead; README_INSTALL=1 lets npm fetch them.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -16,13 +16,13 @@ const readme = fs.readFileSync(new URL("../../../README.md", import.meta.url), "
 /** The indented block after the sentence that contains `words`. */
 function block(words) {
   const at = readme.indexOf(words);
-  assert.ok(at >= 0, `the README says: ${words}`);
+  assert.ok(at >= 0, `README.md contains: ${words}`);
   const lines = readme.slice(at).split("\n"), begin = lines.findIndex((line) => line.startsWith("    "));
   const end = lines.findIndex((line, i) => i > begin && line && !line.startsWith("    "));
   return lines.slice(begin, end).map((line) => line.slice(4)).join("\n").trim();
 }
 
-/** A shell in the folder, with the variables of the two lines that the first start prints. */
+/** Starts a shell in the folder, with the variables that the gateway prints at its first start. */
 function shell(gateway, folder, script, env = {}) {
   const scratch = temporaryFolder(), stub = pathToFileURL(path.join(workerFolder, "stub-net.mjs")).href;
   const child = spawn("bash", ["-c", `set -e\n${script}`], {
@@ -58,7 +58,7 @@ async function startInClone(t, options = []) {
   return { folder, clone, hello: path.join(folder, "hello"), gateway };
 }
 
-/** The project of "The first minute". */
+/** Creates the project of README.md. */
 async function makeProject({ folder, hello, gateway }) {
   const [create, init, install, ...files] = block("Create a project with the task").split("\n");
   await run(gateway, folder, create);
@@ -77,13 +77,13 @@ async function makeProject({ folder, hello, gateway }) {
   await run(gateway, hello, files.join("\n"));
 }
 
-/** Does what an editor does: saves another greeting. */
+/** Changes the greeting in the task's file, like an editor. */
 function edit(hello, from, to) {
   const file = path.join(hello, "src/trigger/hello.ts");
   fs.writeFileSync(file, fs.readFileSync(file, "utf8").replace(from, to));
 }
 
-test("the task that README.md shows first is the one that the first minute creates", () => {
+test("the first task in README.md is the one that its first project contains", () => {
   assert.ok(block("Create a project with the task").includes(`<<'END'\n${block("A task:")}\nEND`));
 });
 
@@ -120,9 +120,9 @@ test("from an empty folder to a run in the dashboard, then to a script that foll
   await gateway.stop();
 });
 
-/** The arguments with which README.md starts the gateway of production; its commands are replaced by ones that print
- *  them. */
-async function wordsOfProduction() {
+/** Returns the arguments with which README.md starts the gateway of production. Its commands are replaced by ones that
+ *  print their arguments. */
+async function productionArguments() {
   const folder = temporaryFolder();
   fs.mkdirSync(path.join(folder, "deploy"));
   for (const name of ["useradd", "deploy/run.sh"]) fs.writeFileSync(path.join(folder, name), '#!/bin/sh\necho "$@"\n', { mode: 0o755 });
@@ -135,7 +135,7 @@ async function wordsOfProduction() {
 // Deployed versions need Node 20.
 if (Number(process.versions.node.split(".")[0]) >= 20) {
   test("deploying, and going back to an earlier version", async (t) => {
-    const words = await wordsOfProduction();
+    const words = await productionArguments();
     const world = await startInClone(t, isRoot ? words : ["--execute", "--execute-unsafe"]), { clone, hello, gateway } = world;
     await until(async () => (await gateway.get(`/api/v1/projects/${keys.ref}/prod/deploy-settings`, { key: keys.prod })).status === 200, { everyMs: 100, what: "a builder is ready" });
     await makeProject(world);

@@ -1,5 +1,5 @@
-// Two official CLIs with different code in one environment: each executes the tasks that it has, also after an edit,
-// which does not affect runs that began before it, after a kill of the gateway, and after the other one has gone.
+// Two official CLIs with different code in one environment. Each executes its own tasks, also after an edit, after a kill of
+// the gateway, and after the other CLI has ended. An edit does not affect runs that began before it.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -10,7 +10,7 @@ import { startGateway, temporaryFolder, until } from "../../support/js/gateway.m
 
 const head = `import { schedules, task, wait } from "@trigger.dev/sdk";\n`;
 const simple = (id, by) => `export const ${id} = task({ id: "${id}", run: async () => "${by}" });\n`;
-/** A parent that waits for one child after the other; each returns whose code executed it. */
+/** Tasks of a parent that waits for one child after the other; each returns the name of the code that executed it. */
 const family = (by) => `${simple("quick", by)}
 export const patient = task({ id: "patient", run: async ({ token }: { token: string }) => {
   await wait.forToken(token).unwrap();
@@ -39,7 +39,7 @@ function project(code) {
   return { folder, write };
 }
 
-test("each of two CLIs executes the tasks that it has", async (t) => {
+test("each of two CLIs executes its own tasks", async (t) => {
   const gateway = await startGateway({ t });
   const trigger = async (task, payload = {}) => {
     const reply = await gateway.post(`/api/v1/tasks/${task}/trigger`, { payload });
@@ -62,7 +62,7 @@ test("each of two CLIs executes the tasks that it has", async (t) => {
   assert.equal((await ended(early)).output, "first");
   const two = project(second), b = await startCli({ t, gateway, folder: two.folder });
 
-  await t.test("and the declared schedules are those of both", async () => {
+  await t.test("and the declared schedules of both exist", async () => {
     const [alpha, beta, both] = await Promise.all(["alpha", "beta", "both"].map(execute));
     assert.deepEqual([alpha.output, beta.output], ["first", "second"]);
     assert.notEqual(alpha.version, beta.version);
@@ -71,7 +71,7 @@ test("each of two CLIs executes the tasks that it has", async (t) => {
     assert.deepEqual(await scheduled(), ["ticks", "tocks"]);
   });
 
-  await t.test("an edit replaces the version of the CLI whose code it is, and no other", async () => {
+  await t.test("an edit replaces the version of its CLI, and no other", async () => {
     const { version } = await execute("alpha");
     await a.rebuild(() => one.write(edited));
     const alpha = await until(async () => {
@@ -85,7 +85,7 @@ test("each of two CLIs executes the tasks that it has", async (t) => {
     assert.equal((await show(await trigger("child"))).status, "WAITING_FOR_DEPLOY");
   });
 
-  // Only later builds of the CLI: it keeps the first one where it writes every later one.
+  // The CLI writes each later build into the folder of its first build, so this test needs two edits.
   await t.test("a parent that waits when its code is edited continues in its version, and so do its children", async () => {
     const pauseQuick = async (action) => assert.equal((await gateway.post("/api/v1/queues/quick/pause", { type: "task", action })).status, 200);
     const { version } = await execute("alpha"), token = (await gateway.post("/api/v1/waitpoints/tokens", {})).json.id;
@@ -118,14 +118,14 @@ test("each of two CLIs executes the tasks that it has", async (t) => {
     assert.deepEqual(await scheduled(), ["tocks"]);
   });
 
-  // A CLI counts as gone after a minute; tasks of both go to the other one within seconds.
-  await t.test("one continues when the other has gone, also with tasks that went to that one", async () => {
+  // A CLI counts as ended after a minute. Tasks that both have go to the other CLI within seconds.
+  await t.test("one continues when the other has ended, also with tasks that the other executed", async () => {
     await b.rebuild(() => two.write(second.replaceAll('"second"', '"newest"')));
     await until(async () => (await execute("both")).output === "newest", { timeoutMs: 120_000 });
     await b.stop("SIGINT");
     assert.equal((await execute("both")).output, "again");
     assert.equal((await execute("alpha")).output, "again");
-    assert.deepEqual(await scheduled(), ["tocks"]); // it may only be away for a moment
+    assert.deepEqual(await scheduled(), ["tocks"]); // the other CLI may reconnect
     assert.equal((await show(await trigger("beta"))).status, "QUEUED");
   });
   assert.doesNotMatch(a.output + b.output, /validation error|poll failed|Failed to submit|Failed to get/i);

@@ -1,6 +1,6 @@
 // Clients of one address, for takeover.test.mjs here and in browser. Each has begin(round), which resolves when its work
-// is in progress; pause(round), for work that must be fresh when the gateway goes; end(round), which resolves when all
-// work of the round has ended; and judge(postgres), after the last round.
+// is in progress; pause(round), for work that must start shortly before the leader fails; end(round), which resolves
+// when all work of the round has ended; and judge(postgres), after the last round.
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import fs from "node:fs";
@@ -15,7 +15,8 @@ import { standsBy } from "../../../support/js/two_gateways.mjs";
 const conformance = fileURLToPath(new URL("../..", import.meta.url));
 export const WITHIN_MS = 60_000;
 
-/** The gateways as their clients see them. Each call is repeated, a trigger under its key, until it is answered. */
+/** The gateways as their clients see them. Each call is repeated until it gets a response other than 5xx; a trigger keeps its
+ *  idempotency key. */
 export class Front {
   constructor({ url }) {
     this.url = url;
@@ -27,16 +28,16 @@ export class Front {
 
   async trigger(key, task, payload, options) {
     const body = { payload, options: { idempotencyKey: payload.name, ...options } };
-    return (await this.#ask(() => this.post(`/api/v1/tasks/${task}/trigger`, body, { key, timeoutMs: 10_000 }))).json.id;
+    return (await this.#repeat(() => this.post(`/api/v1/tasks/${task}/trigger`, body, { key, timeoutMs: 10_000 }))).json.id;
   }
 
-  cancel(key, id) { return this.#ask(() => this.post(`/api/v2/runs/${id}/cancel`, undefined, { key, timeoutMs: 10_000 })); }
+  cancel(key, id) { return this.#repeat(() => this.post(`/api/v2/runs/${id}/cancel`, undefined, { key, timeoutMs: 10_000 })); }
 
-  putMetadata(key, id, metadata) { return this.#ask(() => this.http.request("PUT", `/api/v1/runs/${id}/metadata`, { body: { metadata }, key, timeoutMs: 10_000 })); }
+  putMetadata(key, id, metadata) { return this.#repeat(() => this.http.request("PUT", `/api/v1/runs/${id}/metadata`, { body: { metadata }, key, timeoutMs: 10_000 })); }
 
-  async show(key, id) { return (await this.#ask(() => this.get(`/api/v3/runs/${id}`, { key, timeoutMs: 10_000 }))).json; }
+  async show(key, id) { return (await this.#repeat(() => this.get(`/api/v3/runs/${id}`, { key, timeoutMs: 10_000 }))).json; }
 
-  #ask(call) {
+  #repeat(call) {
     return until(async () => {
       const reply = await call().catch(() => ({ status: 503 }));
       assert.ok(reply.status === 200 || reply.status >= 500, `${reply.status} ${reply.text}`);
@@ -56,28 +57,28 @@ export class Front {
 
 /** A process with an SDK: sdk_program.mjs. */
 export class SdkClient {
-  /** bears: the SDK's own retries make every call succeed. */
-  constructor(t, { name, folder, module, url, key, bears = false }) {
+  /** mustNotThrow: no call may throw, since the SDK's own retries suffice. */
+  constructor(t, { name, folder, module, url, key, mustNotThrow = false }) {
     const env = { ...process.env, CLIENT: name, SDK_DIR: path.join(conformance, folder), SDK_MODULE: module, TRIGGER_API_URL: url, TRIGGER_SECRET_KEY: key,
       NODE_OPTIONS: "--experimental-global-webcrypto" }; // Node 18 has it as a global only on request
-    Object.assign(this, { name, bears, told: {} });
+    Object.assign(this, { name, mustNotThrow, replies: {} });
     this.child = fork(fileURLToPath(new URL("sdk_program.mjs", import.meta.url)), { env, execArgv: [] });
-    this.child.on("message", (message) => Object.assign(this.told, message)).on("exit", (code) => { this.code = code; });
+    this.child.on("message", (message) => Object.assign(this.replies, message)).on("exit", (code) => { this.code = code; });
     t.after(() => this.child.kill("SIGKILL"));
   }
 
-  begin(round) { return this.#say({ begin: round }, "begun"); }
+  begin(round) { return this.#request({ begin: round }, "begun"); }
   async pause() {}
 
   async end(round) {
-    const { run, poll, batch } = await this.#say({ end: round }, "ended");
+    const { run, poll, batch } = await this.#request({ end: round }, "ended");
     assert.deepEqual([run, poll, ...batch], Array(4).fill("CANCELED"));
   }
 
   async judge(postgres, t) {
-    const { acknowledged, longestMs, gaveUp } = await this.#say({ stop: true }, "stopped");
-    t.diagnostic(`${Object.keys(acknowledged).length} runs; the longest call took ${longestMs} ms; thrown by the SDK, and called again: ${JSON.stringify(gaveUp)}`);
-    if (this.bears) assert.deepEqual(gaveUp, {}, "no call throws");
+    const { acknowledged, longestMs, gaveUp } = await this.#request({ stop: true }, "stopped");
+    t.diagnostic(`${Object.keys(acknowledged).length} runs; the longest call took ${longestMs} ms; errors that the SDK threw before the call was repeated: ${JSON.stringify(gaveUp)}`);
+    if (this.mustNotThrow) assert.deepEqual(gaveUp, {}, "no call throws");
     const stored = storedRuns(postgres, `${this.name}-`);
     for (const [name, id] of Object.entries(acknowledged)) {
       assert.ok(stored.has(name), `${name}, which was acknowledged, is stored`);
@@ -86,15 +87,15 @@ export class SdkClient {
     assert.equal(stored.size, Object.keys(acknowledged).length, "nothing else is stored");
   }
 
-  /** Sends a message, and returns the reply of that name. */
-  async #say(message, name) {
-    delete this.told[name];
+  /** Sends a message; returns the reply with that name. */
+  async #request(message, name) {
+    delete this.replies[name];
     if (this.code === undefined) this.child.send(message);
-    const failure = () => this.told.failed ?? (this.code === undefined ? undefined : `ended with ${this.code}`);
-    await until(() => this.told[name] || failure(), { what: `${this.name} says ${name}`, timeoutMs: WITHIN_MS })
-      .catch((error) => { throw new Error(`${error.message}; heard last: ${this.told.heard}`); });
-    if (!this.told[name]) throw new Error(failure());
-    return this.told[name];
+    const failure = () => this.replies.failed ?? (this.code === undefined ? undefined : `ended with ${this.code}`);
+    await until(() => this.replies[name] || failure(), { what: `${this.name} replies ${name}`, timeoutMs: WITHIN_MS })
+      .catch((error) => { throw new Error(`${error.message}; the last watch that ended: ${this.replies.watchEnded}`); });
+    if (!this.replies[name]) throw new Error(failure());
+    return this.replies[name];
   }
 }
 
@@ -107,15 +108,15 @@ export function openFolder() {
   return folder;
 }
 
-/** Executes runs: of tasks that compute, wait, and fail once. tasks: how each of them is called, by kind, [task, payload];
- *  they write to the folder notes. alive() returns true while it is the same process, heard() returns its last output. */
+/** A client that executes runs of tasks that compute, wait, and fail once. tasks: kind -> [task, payload]. The tasks write
+ *  to the folder `notes`. alive() returns true while the client is the same process; lastOutput() returns its last output. */
 export class Executor {
-  constructor(front, { name, key, notes, tasks, alive, heard }) {
-    Object.assign(this, { front, name, key, notes, tasks, alive, heard, attempts: new Map() });
+  constructor(front, { name, key, notes, tasks, alive, lastOutput }) {
+    Object.assign(this, { front, name, key, notes, tasks, alive, lastOutput, attempts: new Map() });
   }
 
   async begin(round) {
-    this.runs = [await this.#execute(round, "computes", 1), await this.#execute(round, "computes", 1, "-beside")];
+    this.runs = [await this.#execute(round, "computes", 1), await this.#execute(round, "computes", 1, "-second")];
     await until(() => this.runs.every((id) => this.#noted().has(id)), { what: `${this.name} executes`, everyMs: 100, timeoutMs: WITHIN_MS })
       .catch((error) => this.#fail(error));
   }
@@ -126,7 +127,7 @@ export class Executor {
     await Promise.all([this.front.settled(this.key, waiting, "FROZEN"), this.front.settled(this.key, failing, "REATTEMPTING")]);
   }
 
-  /** One more is triggered while no gateway serves. */
+  /** Triggers one more run while no gateway leads, and waits for all runs. */
   async end(round) {
     this.runs.push(await this.#execute(round, "computes", 1, "-later"));
     fs.writeFileSync(this.#file(round), "");
@@ -134,9 +135,9 @@ export class Executor {
     assert.ok(this.alive(), `the same ${this.name}`);
   }
 
-  #fail({ message }) { throw new Error(`${message}; of ${this.runs} it has begun ${[...this.#noted().keys()]}; heard last: ${this.heard()}`); }
+  #fail({ message }) { throw new Error(`${message}; runs ${this.runs}, started ${[...this.#noted().keys()]}; last output: ${this.lastOutput()}`); }
 
-  /** Asserts that each run was executed by its attempts, one after the other, and by no other. */
+  /** Asserts that each run was executed once per attempt, and that its attempts did not overlap. */
   async judge() {
     const noted = this.#noted();
     for (const [id, count] of this.attempts) {
@@ -156,10 +157,10 @@ export class Executor {
     return id;
   }
 
-  /** The notes of the tasks' processes: for each run its attempts in the order of time, { attempt, begin, end }. */
+  /** Reads the notes of the tasks' processes: run id -> its attempts, { attempt, begin, end }, ordered by time. */
   #noted() {
     const runs = new Map();
-    for (const name of fs.readdirSync(this.notes)) { // the files that end a task are empty
+    for (const name of fs.readdirSync(this.notes)) { // the files that make tasks end are empty
       let open;
       for (const { event, run, attempt, at } of fs.readFileSync(path.join(this.notes, name), "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line))) {
         if (event === "started") {
@@ -176,36 +177,36 @@ export class Executor {
 
 const faults = [
   ["is killed", (gateway) => gateway.kill(), (gateway) => gateway.restart({ ready: false })],
-  ["is stopped and goes on", (gateway) => gateway.child.kill("SIGSTOP"), (gateway) => gateway.child.kill("SIGCONT")],
+  ["is suspended and resumed", (gateway) => gateway.child.kill("SIGSTOP"), (gateway) => gateway.child.kill("SIGCONT")],
   ["is cut off from the database", (gateway) => gateway.relay.hold(), (gateway) => gateway.relay.pass()],
-  ["is told to end", (gateway) => gateway.child.kill("SIGTERM"), async (gateway) => { await gateway.ended(); await gateway.restart({ ready: false }); }],
+  ["is stopped", (gateway) => gateway.child.kill("SIGTERM"), async (gateway) => { await gateway.ended(); await gateway.restart({ ready: false }); }],
 ];
 
-/** Calls one method of all clients at once: promises that can be awaited later. */
+/** Calls act for all clients at once and waits for the results; returns settled promises, whose errors tests report. */
 async function all(clients, act) {
   const acts = clients.map(act);
   await Promise.allSettled(acts);
   return acts;
 }
 
-/** Takes the world of startTwoGateways through each fault; each client has a test in each, and one at the end. */
-export async function liveThroughTakeovers(t, { leader, other, postgres }, clients) {
+/** Makes the leader of startTwoGateways fail in each way. Each client has a test for each fault, and one at the end. */
+export async function surviveTakeovers(t, { leader, other, postgres }, clients) {
   const gateways = [leader, other];
-  for (const [round, [what, end, comeBack]] of faults.entries()) {
+  for (const [round, [what, end, recover]] of faults.entries()) {
     await t.test(`the leader ${what}`, async (t) => {
       const [leads, next] = gateways;
       const begun = await all(clients, (client) => client.begin(round));
       const paused = await all(clients, async (client, i) => { await begun[i]; return client.pause(round); });
       await end(leads);
       const ended = await all(clients, async (client, i) => { await paused[i]; return client.end(round); });
-      await until(() => next.isReady(), { timeoutMs: WITHIN_MS, what: "the other one serves" });
+      await until(() => next.isReady(), { timeoutMs: WITHIN_MS, what: "the other gateway leads" });
       for (const [i, { name }] of clients.entries()) await t.test(`${name} continues by itself`, () => ended[i]);
-      await comeBack(leads);
+      await recover(leads);
       await standsBy(leads);
       gateways.reverse();
     });
   }
   for (const client of clients)
-    await t.test(`${client.name}: everything is there, once`, (t) => client.judge(postgres, t));
+    await t.test(`${client.name}: every acknowledged run is stored once`, (t) => client.judge(postgres, t));
   for (const gateway of gateways.reverse()) await gateway.stop();
 }

@@ -1,7 +1,7 @@
-// A user's program with an official SDK, for takeover.test.mjs: it triggers runs, one by one and in batches, for as long
-// as it lives, and in each round it watches three runs in all ways that the SDK has.
+// A user's program with an official SDK, for takeover.test.mjs. It triggers runs, one by one and in batches, until it is
+// stopped. In each round it watches three runs in every way that the SDK has.
 //
-//   parent                              this
+//   parent                              this program
 //   { begin: round }              ──►   one run and a batch of two, subscribed to and polled
 //                                 ◄──   { begun: [ids] }      the subscription of the tag has seen the three
 //   { end: round }                ──►   cancels the three
@@ -17,10 +17,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const { SDK_DIR, SDK_MODULE, CLIENT: client } = process.env;
 const { batch, runs, tasks } = createRequire(`${SDK_DIR}/x.js`)(SDK_MODULE);
-const TASK = "nobody-has-this", GIVE_UP_MS = 60_000;
+const TASK = "unknown-task", GIVE_UP_MS = 60_000;
 
-const acknowledged = {}; // name -> id; null: of a batch of 4.8.3, which does not return its ids at once
-const statuses = new Map(); // of the tagged runs, as their subscription has seen them
+const acknowledged = {}; // name -> id; null for a batch of 4.8.3, which does not return ids
+const statuses = new Map(); // id -> status of the tagged runs, from their subscription
 let stopped = false, longestMs = 0;
 const gaveUp = {};
 const fail = (error) => { process.send({ failed: `${error?.stack ?? error}` }, () => process.exit(1)); };
@@ -61,7 +61,7 @@ async function write() {
   }
 }
 
-/** One subscription, for all rounds. */
+/** Keeps one subscription of the tag during all rounds. */
 async function followTag() {
   for await (const run of runs.subscribeToRunsWithTag(client)) statuses.set(run.id, run.status);
   throw new Error("the subscription of the tag has ended");
@@ -101,7 +101,7 @@ async function end() {
   const ended = {};
   for (const [way, watch] of Object.entries(watched)) {
     ended[way] = await watch;
-    process.send({ heard: way });
+    process.send({ watchEnded: way });
   }
   await when(() => ids.every((id) => /CANCELED/.test(statuses.get(id))));
   process.send({ ended });

@@ -8,7 +8,7 @@ export const hello = task({
   run: async (payload: { name?: string }) => ({ greeting: `Hello, ${payload?.name ?? "world"}!` }),
 });
 
-/** Takes as long as the payload says, and reports every half second. */
+/** Takes as long as the payload demands, and increments its metadata every half second. */
 export const lasts = task({
   id: "lasts",
   run: async ({ seconds }: { seconds: number }) => {
@@ -18,12 +18,12 @@ export const lasts = task({
   },
 });
 
-const lane = queue({ name: "lane", concurrencyLimit: 1 });
+const serial = queue({ name: "serial", concurrencyLimit: 1 });
 
-/** Fails the first time and pauses 6 s: less than 30 s, so the worker itself pauses. */
+/** Fails the first time, with a retry after 6 s. The worker waits for retries within 30 s itself. */
 export const pauses = task({
   id: "pauses",
-  queue: lane,
+  queue: serial,
   retry: { maxAttempts: 2, minTimeoutInMs: 6000, maxTimeoutInMs: 6000, factor: 1, randomize: false },
   run: async (_payload: unknown, { ctx }) => {
     if (ctx.attempt.number === 1) throw new Error("once more");
@@ -31,7 +31,7 @@ export const pauses = task({
   },
 });
 
-export const laneUser = task({ id: "lane-user", queue: lane, run: async () => ({ done: true }) });
+export const serialUser = task({ id: "serial-user", queue: serial, run: async () => ({ done: true }) });
 
 /** Every way in which an attempt can change its run: a failure, metadata, a wait, an end. */
 export const everything = task({
@@ -48,7 +48,7 @@ export const everything = task({
   },
 });
 
-/** Ends at once: its metadata and those for its relatives go with its completion. */
+/** Ends at once, so that its completion carries its metadata and those for its relatives. */
 export const leaf = task({
   id: "leaf",
   run: async ({ name }: { name: string }) => {
@@ -73,7 +73,7 @@ export const middle = task({
 export const root = task({
   id: "root",
   run: async () => {
-    metadata.parent.set("alone", true); // a run without a parent means itself
+    metadata.parent.set("alone", true); // sets its own metadata, since it has no parent
     const { id } = await middle.triggerAndWait(undefined).then((result) => ({ id: result.id }));
     return { middle: id };
   },
@@ -92,8 +92,8 @@ export const rich = task({
   }),
 });
 
-/** Consequences of another server's response: an error that quotes a page of 1.3 MB, a string of 17 MB that is thrown, an
- *  output of 17 MB. */
+/** Ends with a large result, as after the unexpected response of a server: an error that quotes a page of 1.3 MB, a thrown
+ *  string of 17 MB, or an output of 17 MB. */
 export const quotes = task({
   id: "quotes",
   retry: { maxAttempts: 1 },
@@ -105,14 +105,14 @@ export const quotes = task({
   },
 });
 
-/** Its process dies in each attempt; the settings of the task decide whether there is another. */
+/** Its process exits in each attempt; the settings of the task decide whether it is retried. */
 export const dies = task({
   id: "dies",
   retry: { maxAttempts: 2, minTimeoutInMs: 300, maxTimeoutInMs: 300, factor: 1, randomize: false },
   run: async () => process.exit(3),
 });
 
-/** Requests everything from the gateway that a task can wait for. */
+/** Waits in every way that a task can: for a child, a time, a token and a batch. */
 export const asks = task({
   id: "asks",
   run: async () => {

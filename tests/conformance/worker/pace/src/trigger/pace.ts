@@ -6,7 +6,7 @@ import { queue, task } from "@trigger.dev/sdk";
 const narrow = queue({ name: "narrow", concurrencyLimit: 1 });
 const single = queue({ name: "single", concurrencyLimit: 1 });
 
-/** Waits for another run of this task, in the same queue of one, down to the given depth. */
+/** Waits for another run of this task, in the same queue with a limit of one, down to the given depth. */
 export const nested = task({
   id: "nested",
   queue: narrow,
@@ -14,7 +14,7 @@ export const nested = task({
     depth ? 1 + (await nested.triggerAndWait({ depth: depth - 1 }).unwrap()) : 0,
 });
 
-/** The same where only the environment sets a limit. */
+/** The same in a queue without a limit: only the environment limits it. */
 export const parent = task({
   id: "parent",
   run: async ({ depth }: { depth: number }): Promise<number> =>
@@ -32,7 +32,7 @@ export const child = task({
   },
 });
 
-/** Works, waits for a child of another queue, and works again. Appends a line `from to` to the file for each work. */
+/** Works, waits for a child of another queue, and works again. For each work it appends a line `from to` to the file. */
 export const solo = task({
   id: "solo",
   queue: single,

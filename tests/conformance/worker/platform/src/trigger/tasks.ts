@@ -1,9 +1,9 @@
-// A project of the platform declares, besides tasks: prompts, an agent.
+// A project that declares prompts and an agent, in addition to tasks.
 import { logger, prompts, queue, task } from "@trigger.dev/sdk";
 
 export const greeting = prompts.define({ id: "greeting", model: "none", content: "Hello, {{name}}!" });
 
-// As chat.agent() makes one, whose module wants the package `ai`.
+// Like a task of chat.agent(), whose module would need the package `ai`.
 const agent = { agentConfig: { type: "ai-sdk-chat" }, triggerSource: "agent" } as object;
 export const assistant = task({ id: "assistant", ...agent, run: async () => "no model here" });
 

@@ -1,5 +1,5 @@
-// A shop for the dashboard's tests: an order has children, logs, a token that is completed by hand, metadata and a stream;
-// some payments are refused. One task ends its process.
+// The tasks of a shop, for the dashboard's tests. An order has children, logs, metadata and a stream; expensive orders are
+// refused. A refund waits for a token, and one task exits its process.
 import { logger, metadata, queue, schedules, schemaTask, streams, tags, task, wait } from "@trigger.dev/sdk";
 import { z } from "zod";
 

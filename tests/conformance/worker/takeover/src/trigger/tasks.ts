@@ -1,5 +1,5 @@
-// Tasks that takeover.test.mjs executes while one gateway takes over from another. Each attempt writes down when it begins
-// and ends, so that the test sees how often a run was executed, and whether twice at once.
+// Tasks that takeover.test.mjs executes while one gateway takes over from another. Each attempt logs when it begins and
+// ends, so that the test sees how often a run was executed, and whether attempts overlapped.
 import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -15,7 +15,7 @@ async function noted<T>({ notes }: Payload, { run, attempt }: Context, work: () 
   try { return await work(); } finally { note("completed"); }
 }
 
-/** Is busy until a file exists. */
+/** Runs until a file exists. */
 export const computes = task({
   id: "computes",
   run: async (payload: Payload, { ctx }) => noted(payload, ctx, async () => {
