@@ -1,5 +1,5 @@
-// Parts of Trigger.dev's API that runcast lacks: the README's list is complete for SDK 4.8.3 and for the platform's
-// published OpenAPI document, and each path says so.
+// Parts of Trigger.dev's API that runcast lacks. The README's list of them is complete for SDK 4.8.3 and for the platform's
+// published OpenAPI document, and the response at each listed path names the missing feature.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -41,7 +41,7 @@ test("each route of the platform's document exists, or is in the README's list",
   assert.deepEqual(unknownRoutes(routes, document), ["POST /api/v1/waitpoints/tokens/{}/callback/{}"]);
 });
 
-test("each path of the README's list is 404 and says that runcast does not have it", async () => {
+test("each path of the README's list is 404, with an error that runcast does not have it", async () => {
   const routes = absentRoutes();
   assert.ok(routes.length > 50, `${routes.length} routes`);
   for (const { method, path } of routes)
@@ -54,7 +54,7 @@ test("each path of the README's list is 404 and says that runcast does not have 
     }
 });
 
-test("without a credential these paths answer like any unknown path", async () => {
+test("without a credential these paths respond like any unknown path", async () => {
   assert.equal((await gateway.get("/api/v1/sessions", { key: null })).status, 401);
   assert.match((await gateway.get("/api/v1/sessionsx")).json.error, /no route at this path/);
 });

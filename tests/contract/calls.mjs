@@ -34,7 +34,7 @@ const snapshot = (attempt) => `/engine/v1/dev/runs/${attempt.id}/snapshots/${att
 const actions = "/engine/v1/worker-actions", as = (w) => ({ key: w.workerToken }), prod = (w) => ({ key: w.prod });
 const taken = async (w) => { await w.makeRun({}, prod(w)); return (await w.post(`${actions}/dequeue`, {}, as(w))).json[0]; };
 const leased = ({ run, snapshot: { id } }) => `${actions}/runs/${run.id}/snapshots/${id}`;
-const bulk = async (w) => (await w.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "nobody" } })).json.id;
+const bulk = async (w) => (await w.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "unknown" } })).json.id;
 /** A deployment that a builder has taken: what the builder received. */
 const building = async (w) => {
   const cli = new Deployer(w.gateway), builder = new Builder(w.gateway, w.workerToken);

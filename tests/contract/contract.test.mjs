@@ -10,7 +10,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 import { calls, deploymentOptions, metricsToken } from "./calls.mjs";
 import { Document, lint } from "./document.mjs";
 
-/** The calls hold more runs at once than a machine of two cores executes in dev. */
+/** More runs execute at once than dev would allow on a machine with two cores. */
 const options = ["--user-organizations", "50", "--dev-concurrency", "100", ...deploymentOptions];
 const gateway = await startGateway({ options, env: { RUNCAST_METRICS_TOKEN: metricsToken } });
 const text = (await gateway.get("/openapi.json", { key: null })).text;
@@ -98,7 +98,7 @@ w.send = async (method, target, body, more) => {
   if (reply.status < 300) succeeded.add(operationId);
 };
 
-/** The head of a response that does not end. */
+/** Requests a response that does not end; resolves with its head. */
 function begun(target, headers = {}) {
   return new Promise((resolve, reject) => {
     const request = http.get(gateway.url + target, { headers: { authorization: `Bearer ${keys.dev}`, ...headers } });

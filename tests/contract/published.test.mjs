@@ -1,6 +1,6 @@
-// The published request schemas of SDK 4.8.3 and what the gateway does with them: each member is used, refused, or
-// without effect, as the tables here and the README say; types that a schema accepts the gateway accepts, others are
-// 400; unknown members are reported to the caller. A member that a newer schema adds fails here by its name.
+// The published request schemas of SDK 4.8.3 and how the gateway treats them. Each member is used, refused, or without
+// effect, as the tables here and the README list it. The gateway accepts the types that a schema accepts, and refuses
+// others with 400. It reports unknown members to the caller. A test fails for each member that a newer schema adds.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { after, before, test } from "node:test";
@@ -141,7 +141,7 @@ const schemas = {
 };
 
 /** Request schemas of workers, of the CLI, of an older call, and of features that runcast lacks. */
-const elsewhere = words(`
+const otherSchemas = words(`
   CreateBackgroundWorkerRequestBody DevDequeueRequestBody DevDisconnectRequestBody WaitForDurationRequestBody UpdateMetadataRequestBody GetJWTRequestBody
   UpsertBranchRequestBody WorkersCreateRequestBody CompleteProfileRequestBody CreateOrgRequestBody CreateProjectRequestBody
   InitializeDeploymentRequestBody StartDeploymentIndexingRequestBody ProgressDeploymentRequestBody FinalizeDeploymentRequestBody FailDeploymentRequestBody CancelDeploymentRequestBody CreateArtifactRequestBody
@@ -188,7 +188,7 @@ const candidates = ["x", "", 5, 1.5, -1, true, null, [], ["x"], [5], {}, { a: 1 
 const isEmpty = (value) => value === null || value === "" || (typeof value === "object" && !Object.keys(value).length);
 
 /** Where the gateway deliberately differs from the schema, and why. */
-const others = [
+const exceptions = [
   [/\bdelay = ("x"|"")/, "a delay that is neither a date nor a duration is not silently none"],
   [/\b(ttl|idempotencyKeyTTL) = "x"/, "a duration that is none is not silently the default"],
   [/\b(delay|timeout) = (5|1\.5|-1)$/, "a number of seconds would be a date in 1970"],
@@ -235,7 +235,7 @@ for (const [name, row] of Object.entries(schemas)) {
         const isRefused = known.refused.includes(path);
         if (status === 422 && !row.lines) continue; // a rule of the service
         const right = isEmpty(value) && (isRefused || known.idle.includes(path)) ? true : isRefused ? false : published;
-        if (right !== taken && !others.some(([pattern]) => pattern.test(what))) wrong.push(`${what}: ${published ? "published" : "not published"}, ${status} ${text.slice(0, 120)}`);
+        if (right !== taken && !exceptions.some(([pattern]) => pattern.test(what))) wrong.push(`${what}: ${published ? "published" : "not published"}, ${status} ${text.slice(0, 120)}`);
       }
     assert.deepEqual(wrong, []);
   });
@@ -244,9 +244,9 @@ for (const [name, row] of Object.entries(schemas)) {
     const objects = ["", ...paths.filter((path) => members(schema).get(path).some((one) => objectsIn(one).length)).map((path) => `${path}.`)];
     for (const at of objects) {
       if (known.refused.some((one) => at.startsWith(one))) continue;
-      const { status, error, ignored } = await call(row, (body) => put(body, `${at}nobodyKnows`, 1));
-      if (isStrict(schema)) assert.match(`${status} ${error}`, /^400 .*nobodyKnows/);
-      else assert.ok(ignored.includes(`${row.named ?? ""}${at}nobodyKnows`), `${at}: ${status} ${error} ${ignored}`);
+      const { status, error, ignored } = await call(row, (body) => put(body, `${at}unknownMember`, 1));
+      if (isStrict(schema)) assert.match(`${status} ${error}`, /^400 .*unknownMember/);
+      else assert.ok(ignored.includes(`${row.named ?? ""}${at}unknownMember`), `${at}: ${status} ${error} ${ignored}`);
     }
   });
 }
@@ -310,7 +310,7 @@ test("a registration is refused, or its version gets a warning, as the table say
 
 // ---- the README ----
 
-/** The names in the row of the README's table that begins so. */
+/** Returns the names in the README's table row with this title. */
 function rowOf(title) {
   const [, cell] = new RegExp(`^\\| ${title} \\| (.*) \\|$`, "m").exec(readme);
   return [...cell.matchAll(/`([\w.]+)`/g)].map(([, name]) => name);
@@ -331,6 +331,6 @@ test("the README lists members that are refused and those without effect", () =>
 
 test("every request schema of the package has a table, or belongs to something else", () => {
   const requests = Object.keys({ ...api, ...queues }).filter((name) => /RequestBody$|^(Create|Update)\w*Options$|NDJSON$/.test(name));
-  assert.deepEqual(requests.filter((name) => !schemas[name] && !elsewhere.includes(name)), []);
-  assert.deepEqual(elsewhere.filter((name) => !requests.includes(name)), []);
+  assert.deepEqual(requests.filter((name) => !schemas[name] && !otherSchemas.includes(name)), []);
+  assert.deepEqual(otherSchemas.filter((name) => !requests.includes(name)), []);
 });

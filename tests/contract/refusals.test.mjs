@@ -1,4 +1,5 @@
-// Every operation of the management API refuses what /openapi.json does not allow: with a status, a text, and no effect.
+// Every operation of the management API refuses requests that /openapi.json does not allow: with a status and an error, and
+// without any effect.
 // The requests are the valid ones of calls.mjs, each with one mistake derived from the document: a member that is missing
 // or of another type, a body that is not JSON or too large, an id that is unknown or of another project.
 //
@@ -46,16 +47,16 @@ async function record({ ref, dev: key, prod, pat }) {
 
 /** Another user's project: { ref, dev, prod, pat }. */
 async function foreignProject() {
-  const tell = async (...words) => {
+  const runCommand = async (...words) => {
     const { code, stdout, all } = await runProgram([...words, "--data", gateway.data]);
     assert.equal(code, 0, all);
     return stdout;
   };
   const ref = "proj_zzzzzzzzzzzzzzzzzzzz";
-  await tell("org", "create", "Others");
-  const made = await tell("project", "create", "Theirs", "--org", "others", "--ref", ref);
-  await tell("user", "create", "Bob", "--email", "bob@example.com", "--org", "others");
-  const pat = (await tell("token", "create", "--user", "bob@example.com")).trim();
+  await runCommand("org", "create", "Others");
+  const made = await runCommand("project", "create", "Theirs", "--org", "others", "--ref", ref);
+  await runCommand("user", "create", "Bob", "--email", "bob@example.com", "--org", "others");
+  const pat = (await runCommand("token", "create", "--user", "bob@example.com")).trim();
   return { ref, pat, dev: /tr_dev_\w+/.exec(made)[0], prod: /tr_prod_\w+/.exec(made)[0] };
 }
 
@@ -65,7 +66,7 @@ before(async () => {
   [theirs, ours] = [await record(others), await record(keys)];
 });
 
-/** Everything that a refused call might have changed, in both projects. */
+/** Returns all state that a refused call might have changed, in both projects. */
 async function everything() {
   const texts = [];
   for (const [{ ref, dev, prod, pat }, { w }] of [[keys, ours], [others, theirs]]) {
@@ -154,7 +155,7 @@ async function foreignAndUnknown(operation, { method, target, body, more }) {
   const drawn = parts.map((part, i) => names[i]?.startsWith("{") && /^[a-z]+_[a-z1-9]{20,21}$/.test(part));
   const say = async (ids) => {
     const { status, text } = await gateway.http.request(method, parts.map((part, i) => drawn[i] ? ids[i] : part).join("/"), { body, ...more });
-    return ids.reduce((said, id, i) => drawn[i] ? said.replaceAll(id, "ID") : said, `${status} ${text}`);
+    return ids.reduce((normalized, id, i) => drawn[i] ? normalized.replaceAll(id, "ID") : normalized, `${status} ${text}`);
   };
   if (!drawn.includes(true)) return [];
   return [await say(other), await say(parts.map((part) => part.replace(/[^_]+$/, (end) => "1".repeat(end.length))))];
@@ -162,9 +163,9 @@ async function foreignAndUnknown(operation, { method, target, body, more }) {
 
 async function refused(operation, { method, more }, what, target, body, statuses) {
   const reply = await gateway.http.request(method, target, { body, ...more });
-  const said = `${operation.operationId}, ${what}: ${reply.status} ${reply.text.slice(0, 200)}`;
-  assert.ok(statuses.includes(reply.status), said);
-  assert.ok(typeof reply.json?.error === "string" && reply.json.error.length > 3, said);
+  const description = `${operation.operationId}, ${what}: ${reply.status} ${reply.text.slice(0, 200)}`;
+  assert.ok(statuses.includes(reply.status), description);
+  assert.ok(typeof reply.json?.error === "string" && reply.json.error.length > 3, description);
 }
 
 for (const operation of operations)
@@ -172,14 +173,14 @@ for (const operation of operations)
     const requests = (ours.good.get(operation.operationId) ?? []).filter(({ body }) => (JSON.stringify(body) ?? "").length < 2000);
     assert.ok(requests.length, "no good call in calls.mjs");
     const before = await everything(), found = [], one = requests.at(-1);
-    const look = (...all) => refused(operation, one, ...all).catch((error) => { found.push(error.message); });
-    for (const [what, target] of mistakesOfPath(operation, one)) await look(what, target, one.body, [400, 401, 404, 405, 422]);
-    for (const [what, target] of mistakesOfQuery(operation, one)) await look(what, target, one.body, [400]);
+    const check = (...all) => refused(operation, one, ...all).catch((error) => { found.push(error.message); });
+    for (const [what, target] of mistakesOfPath(operation, one)) await check(what, target, one.body, [400, 401, 404, 405, 422]);
+    for (const [what, target] of mistakesOfQuery(operation, one)) await check(what, target, one.body, [400]);
     const [foreign, unknown] = await foreignAndUnknown(operation, one);
     if (foreign !== unknown || foreign?.startsWith("2")) found.push(`of somebody else: ${foreign}, not ${unknown}`);
     const bodies = new Map(requests.map((request) => [JSON.stringify(request.body), request]));
     for (const request of bodies.values())
-      for (const [what, body, statuses] of mistakesOfBody(operation, request)) await look(what, request.target, body, statuses);
+      for (const [what, body, statuses] of mistakesOfBody(operation, request)) await check(what, request.target, body, statuses);
     assert.deepEqual(found, []);
     assert.deepEqual(await everything(), before);
   });

@@ -1,6 +1,6 @@
-// The client for pages (src/web/client) in random histories with a model of the gateway that draws every frame:
-// connections are cut with frames in flight, gateways restart or drain, filters come and go. Whenever a mirror is in
-// sync it is what the gateway had then. HISTORIES=5000 for more.
+// The client for pages (src/web/client) in random histories with a model of the gateway. Connections are cut with frames in
+// flight, gateways restart or drain, and filters open and close. Whenever a mirror is in sync, it must equal the state of
+// the gateway at that position. HISTORIES=5000 tests more histories.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -83,7 +83,7 @@ class History {
     if (links.length === 2 && gateway.links.size === 1 && links[0].socket.isClosed && !links[0].frames.length) this.counts.takenOver++;
   }
 
-  /** Delivers everything: each mirror is exactly what the gateway has. */
+  /** Delivers all frames, and asserts that each mirror equals the state of the gateway. */
   settle() {
     const { gateway, script } = this;
     for (let i = 0; i < 400; i++) {
@@ -107,7 +107,7 @@ class History {
   }
 }
 
-test(`${histories} histories end in sync, and each mirror is right whenever it says that it is in sync`, (t) => {
+test(`${histories} histories end in sync, and each mirror equals the gateway's state whenever it is in sync`, (t) => {
   const first = chooseSeed(t), script = new Script(t), total = { synced: 0, listed: 0, gaps: 0, drains: 0, takenOver: 0 };
   for (let i = 0; i < histories; i++) {
     const history = new History(script, first + i);

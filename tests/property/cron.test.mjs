@@ -1,10 +1,10 @@
-// Cron expressions against independent libraries, and zones against zdump: the gateway's own code answers through a small
-// program (answer_cron.c).
+// Cron expressions against independent libraries, and time zones against zdump. A small program (answer_cron.c) calls the
+// gateway's own code.
 //
-// croner says what runs in five years. It has rules of its own for the hours in which a clock is set; cron-parser has the
-// rules of the README, but takes a millisecond per time. So cron-parser judges the days around a clock that is set back,
-// croner the rest. When a clock is set forward, cron-parser's answer depends on where it began: there, and around every
-// other change, the README's rules are checked minute by minute.
+// croner computes the times of five years. It has its own rules for the hours in which a clock is set; cron-parser follows
+// the README's rules, but takes a millisecond per time. So cron-parser checks the days around a clock that is set back,
+// and croner the rest. When a clock is set forward, cron-parser's result depends on its start time. There, and around
+// every other change, the README's rules are checked minute by minute.
 import test from 'node:test'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -52,13 +52,13 @@ IANAZone.prototype.offset = function (instant) {
   return offsets.get(key)
 }
 
-// Every zone meets every expression. In full (tests/run.sh --all) they meet at twice as many dates.
+// Every expression is tested in every zone; with tests/run.sh --all, at twice as many dates.
 const inFull = Boolean(process.env.TESTS_IN_FULL)
 const hour = 3600000, day = 24 * hour
 const from = Date.parse('2026-01-01T00:00:00Z'), to = Date.parse('2031-01-01T00:00:00Z')
 
-// The libraries use Node's own data, which may be older or newer than the system's where governments change their minds:
-// they cannot judge a zone in which the two differ.
+// The libraries use Node's own time zones, which may be older or newer than the system's. They cannot check a zone in which
+// the two differ.
 const zones = ['UTC', 'America/New_York', 'Europe/Berlin', 'Europe/London', 'Europe/Dublin',
   'America/Santiago', 'Australia/Sydney', 'America/Havana', 'Asia/Kolkata', 'Asia/Beirut',
   'America/Sao_Paulo', 'Pacific/Auckland']
@@ -68,7 +68,7 @@ const expressions = ['* * * * *', '*/15 * * * *', '30 * * * *', '0 */2 * * *',
   '0 9 * * 1-5', '0 9,17 * * *', '0 0 1 * *', '0 0 L * *', '0 12 * * 5L', '0 12 * * 1#2',
   '0 12 13 * 5', '15 3 29 2 *', '0 0 * JAN,JUL SUN', '59 23 31 12 *']
 
-// The hours at which the clock is set, and whether back.
+// Returns the hours at which the clock of a zone is set, each with the seconds by which it is set.
 async function changesOf(zone) {
   const hours = []
   for (let t = from; t < to; t += hour)
@@ -87,7 +87,7 @@ function knowsOffsets(zone, instants, offsets) {
   })
 }
 
-// Times after start and before end; at most that many.
+// Returns the times after start and before end.
 function byCronParser(zone, expression, start, end) {
   const times = []
   const iterator = CronExpressionParser.parse(expression, { tz: zone, currentDate: new Date(start) })
@@ -186,8 +186,8 @@ function dayFits(expression, wall) {
     (days === '*' || week === '*' ? byDay && byWeek : byDay || byWeek)
 }
 
-// In seconds; offset(t) is how far the wall clock is ahead. With every hour in the second field elapsed minutes decide,
-// otherwise the minutes that the wall clock shows, the first time that it does.
+// Returns times in seconds; offset(t) is how far the wall clock is ahead of UTC. If the hours are *, the expression counts
+// elapsed minutes. Otherwise it runs at the minutes that the wall clock shows, when it shows them for the first time.
 function byTheRules(expression, start, end, offset) {
   const [minutes, hours] = expression.split(' '), times = new Set(), shown = new Set()
   const those = (field, most) => [...Array(most + 1).keys()].map((value) => fits(field, value, 0, most))
@@ -256,16 +256,16 @@ function zoneNames(folder = '') {
 }
 
 test('every zone of the system has the offsets that zdump shows, 1900 to 2060', async () => {
-  const names = zoneNames(), changes = [], twins = new Map()
+  const names = zoneNames(), changes = [], namesByContent = new Map()
   assert.ok(names.length > 400)
   for (const name of names) {
     const bytes = readFileSync(join('/usr/share/zoneinfo', name), 'latin1')
-    twins.set(bytes, [...twins.get(bytes) ?? [], name])
+    namesByContent.set(bytes, [...namesByContent.get(bytes) ?? [], name])
   }
-  const alone = [...twins.values()] // zdump reads each file once, whatever names it has
-  for (let i = 0; i < alone.length; i += 50) {
-    const dumped = readDump(await run('zdump', ['-v', '-c', '1900,2060', ...alone.slice(i, i + 50).map(([name]) => name)]))
-    const byName = new Map(alone.slice(i, i + 50).map((all) => [all[0], all]))
+  const zonesByContent = [...namesByContent.values()] // zdump reads each file once, whatever names it has
+  for (let i = 0; i < zonesByContent.length; i += 50) {
+    const dumped = readDump(await run('zdump', ['-v', '-c', '1900,2060', ...zonesByContent.slice(i, i + 50).map(([name]) => name)]))
+    const byName = new Map(zonesByContent.slice(i, i + 50).map((all) => [all[0], all]))
     changes.push(...dumped.flatMap((change) => byName.get(change.zone).map((zone) => ({ ...change, zone }))))
   }
   const answers = await ask(changes.map((c) => `offset|${c.zone}|${c.seconds}`))

@@ -1,5 +1,5 @@
-// The JSON scanner against JSON.parse: the gateway's own code answers through a small program (answer_json.c). It must
-// accept valid UTF-8 exactly when JSON.parse does, and find the same values in it.
+// The JSON scanner against JSON.parse. A small program (answer_json.c) calls the gateway's own code. It must accept the same
+// texts in valid UTF-8 as JSON.parse, and find the same values in them.
 import test from 'node:test'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -60,12 +60,12 @@ async function checkAll(texts) {
   let accepted = 0
   texts.forEach((bytes, i) => {
     const expected = parsed(bytes)
-    const told = `seed ${seed}, text ${i}: ${Buffer.from(bytes).toString('latin1')}\nanswer: ${answers[i]}`
+    const description = `seed ${seed}, text ${i}: ${Buffer.from(bytes).toString('latin1')}\nanswer: ${answers[i]}`
     if (!expected)
-      return assert.equal(answers[i], 'refused', told)
+      return assert.equal(answers[i], 'refused', description)
     accepted++
-    assert.ok(!['refused', 'torn'].includes(answers[i]), told)
-    assert.ok(isSame(JSON.parse(answers[i]), expected.value), told)
+    assert.ok(!['refused', 'torn'].includes(answers[i]), description)
+    assert.ok(isSame(JSON.parse(answers[i]), expected.value), description)
   })
   return accepted
 }
@@ -124,12 +124,12 @@ function damaged(bytes) {
   return Buffer.from(out)
 }
 
-test('the scanner finds in 60,000 random texts what JSON.parse finds', async () => {
+test('the scanner finds the same values in 60,000 random texts as JSON.parse', async () => {
   const accepted = await checkAll(Array.from({ length: 60000 }, randomText))
   assert.ok(accepted > 45000, `only ${accepted} of them were JSON`)
 })
 
-test('the scanner refuses of 100,000 damaged texts those that JSON.parse refuses', async () => {
+test('the scanner refuses the same ones of 100,000 damaged texts as JSON.parse', async () => {
   const accepted = await checkAll(Array.from({ length: 100000 }, () => damaged(randomText())))
   assert.ok(accepted > 5000 && accepted < 80000, `${accepted} of them were JSON`)
 })
@@ -142,7 +142,7 @@ test('the scanner accepts every depth', async () => {
   assert.ok(await checkAll(texts) > 25)
 })
 
-test('the scanner takes exactly the UTF-8 that a fatal TextDecoder takes', async () => {
+test('the scanner accepts exactly the UTF-8 that a fatal TextDecoder accepts', async () => {
   const texts = []
   for (let first = 0x80; first < 0x100; first++)
     for (let second = 0; second < 0x100; second++)
@@ -151,7 +151,7 @@ test('the scanner takes exactly the UTF-8 that a fatal TextDecoder takes', async
   assert.ok(await checkAll(texts) > 1000)
 })
 
-test('two texts are the same to the scanner when JSON.parse makes equal values of them', async () => {
+test('the scanner considers two texts the same when JSON.parse returns equal values', async () => {
   const pairs = []
   while (pairs.length < 30000) {
     const a = randomText(), b = random.chance(0.5) ? damaged(a) : randomText()
@@ -167,7 +167,7 @@ test('two texts are the same to the scanner when JSON.parse makes equal values o
   assert.ok(all.filter((pair) => pair[2] === 'other').length > 5000)
 })
 
-// Deep equality for which 0 and -0 are one number.
+// Deep equality in which 0 and -0 are equal.
 function same(a, b) {
   if (typeof a !== 'object' || typeof b !== 'object' || !a || !b)
     return a === b

@@ -1,6 +1,6 @@
-// Live lists against a model: a client that receives every change knows which runs existed at each position; at each sync
-// a watch must be the list, and its counts those of the list, at that position. Readers that stall, both encodings, a
-// gateway that is killed and forgets ended runs.
+// Live lists against a model. A client that receives every change knows which runs existed at each position. At each sync a
+// watch must equal the list at that position, and its counts those of the list. Readers stall, both encodings are used,
+// and the gateway is killed and evicts ended runs from memory.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
@@ -16,7 +16,7 @@ const lives = 4, operations = 300;
 const filters = [
   {}, { status: ["QUEUED", "DELAYED"] }, { tag: ["t1", "t2"] }, { status: "CANCELED", tag: "t3" },
   { taskIdentifier: "worked", status: ["EXECUTING", "COMPLETED", "REATTEMPTING", "FROZEN"] }, { taskIdentifier: ["waiting", "worked-too"] },
-  { queue: { type: "task", name: "worked" }, status: ["COMPLETED", "FAILED"] }, { isTest: false, period: "1h" }, { tag: "nobody's" },
+  { queue: { type: "task", name: "worked" }, status: ["COMPLETED", "FAILED"] }, { isTest: false, period: "1h" }, { tag: "unknown" },
 ];
 
 const among = (value, wanted) => wanted === undefined || [wanted].flat().includes(value);
@@ -24,7 +24,7 @@ const isWanted = (run, { status, tag, taskIdentifier, queue }) =>
   among(run.status, status) && among(run.taskIdentifier, taskIdentifier) && (!queue || run.taskIdentifier === queue.name) &&
   (tag === undefined || [tag].flat().some((one) => run.tags.includes(one)));
 
-/** Every change of one life of the gateway, as long as none was skipped. */
+/** Every change between two restarts of the gateway, up to the first one that was skipped. */
 class Chronicle {
   static async begin(gateway) {
     const chronicle = Object.assign(new Chronicle(), { first: new Map(), changes: [], until: Infinity });
@@ -45,24 +45,24 @@ class Chronicle {
     }
   }
 
-  /** Calls look(runs) at each of the ascending positions that it knows. */
+  /** Calls check(runs) for each of the moments, which are ordered by position, whose position it knows; returns how many. */
   replay(moments) {
     const runs = new Map(this.first);
-    let at = 0, told = 0;
-    for (const { seq, look } of moments) {
+    let at = 0, checked = 0;
+    for (const { seq, check } of moments) {
       if (seq < this.since || seq > this.until) continue;
       for (; at < this.changes.length && this.changes[at].seq <= seq; at++) {
         const { id, fields } = this.changes[at];
         runs.set(id, { ...runs.get(id), ...fields });
       }
-      look(runs);
-      told++;
+      check(runs);
+      checked++;
     }
-    return told;
+    return checked;
   }
 }
 
-/** A client with watches, which notes their content at each sync. */
+/** A client with watches, which remembers their content at each sync. */
 class Watcher {
   static async open(gateway, random, protocol, hello) {
     const watcher = Object.assign(new Watcher(), { watches: [], moments: [], random });
@@ -83,7 +83,7 @@ class Watcher {
     const wanted = (runs) => [...runs].filter(([, run]) => isWanted(run, filter));
     if (message.op === "counts") {
       const { byStatus, total } = message;
-      this.moments.push({ seq: message.seq, look: (runs) => {
+      this.moments.push({ seq: message.seq, check: (runs) => {
         const expected = {};
         for (const [, { status }] of wanted(runs)) expected[status] = (expected[status] ?? 0) + 1;
         assert.deepEqual([byStatus, total], [expected, wanted(runs).length], `counts of the ${where}`);
@@ -91,14 +91,14 @@ class Watcher {
     }
     if (!isSync) return;
     const shown = mirror.ids.map((id) => [id, mirror.statusOf(id)]);
-    this.moments.push({ seq: message.seq, look: (runs) => {
+    this.moments.push({ seq: message.seq, check: (runs) => {
       const expected = wanted(runs).map(([id, { status }]) => [id, status]).sort(([a], [b]) => (a < b ? 1 : -1)).slice(0, limit);
       assert.deepEqual(shown, expected, where);
     } });
   }
 }
 
-/** The response of REST for each watch, when nothing happens any more. */
+/** Asserts, when no run changes any more, that each watch equals the response of REST. */
 async function assertRest(gateway, watcher) {
   for (const { filter, limit, counts, mirror } of watcher.watches) {
     const query = [`page[size]=${limit}`];
@@ -106,9 +106,9 @@ async function assertRest(gateway, watcher) {
       query.push(name === "period" ? `filter[createdAt][period]=${value}` : name === "queue" ? `filter[queue]=task/${value.name}` : `filter[${name}]=${[value].flat()}`);
     const path = (what) => encodeURI(`/api/v1/runs${what}?${query.slice(what ? 1 : 0).join("&")}`);
     const agree = async (what, shown) => {
-      let said;
-      await until(async () => isDeepStrictEqual(said = (await gateway.get(path(what))).json, shown()) || isDeepStrictEqual(said.data?.map(({ id }) => id), shown()))
-        .catch(() => assert.deepEqual(shown(), said, `${JSON.stringify(filter)} ${what}`));
+      let response;
+      await until(async () => isDeepStrictEqual(response = (await gateway.get(path(what))).json, shown()) || isDeepStrictEqual(response.data?.map(({ id }) => id), shown()))
+        .catch(() => assert.deepEqual(shown(), response, `${JSON.stringify(filter)} ${what}`));
     };
     await agree("", () => mirror.ids);
     if (counts) await agree("/counts", () => mirror.counts && { byStatus: mirror.counts.byStatus, total: mirror.counts.total });
@@ -119,7 +119,7 @@ test("at each sync a watch equals the list, and at rest what REST returns", { ti
   const random = new Random(chooseSeed(t));
   const gateway = await startGateway({ t, options: ["--memory", "1m"] });
   const generator = new Generator(gateway, random);
-  let told = 0, evicted = 0;
+  let total = 0, evicted = 0;
   for (let life = 0; life < lives; life++) {
     const chronicle = await Chronicle.begin(gateway), watchers = [];
     for (const [protocol, hello] of [["runs.v1.json", {}], ["runs.v1.msgpack", {}], ["runs.v1.json", { every: 40, fields: ["-payload"] }]])
@@ -127,7 +127,7 @@ test("at each sync a watch equals the list, and at rest what REST returns", { ti
     generator.padding = life % 2 ? 0 : 20_000;
     generator.startWorker();
     let working = true;
-    const moods = watchers.map(async ({ socket }, i) => {
+    const stalls = watchers.map(async ({ socket }, i) => {
       while (working && i) {
         await sleep(random.below(60)); // reads for that long
         socket.pause();
@@ -137,20 +137,20 @@ test("at each sync a watch equals the list, and at rest what REST returns", { ti
     });
     await generator.work(operations, { parallel: 4 });
     working = false;
-    await Promise.all(moods);
+    await Promise.all(stalls);
     await generator.stopWorker();
     if (random.chance(0.5)) await generator.work(20);
     for (const watcher of watchers) await assertRest(gateway, watcher);
     const moments = watchers.flatMap(({ moments: all }) => all).sort((a, b) => a.seq - b.seq);
     const checked = chronicle.replay(moments);
     assert.ok(checked > 30, `${checked} of ${moments.length} syncs were judged`);
-    told += checked;
+    total += checked;
     await Promise.all([chronicle, ...watchers].map(({ socket }) => socket.cut()));
     evicted += await gateway.metric("runcast_evicted_runs_total");
     await gateway.kill();
     await gateway.restart();
   }
   assert.ok(evicted > 0, "runs left memory");
-  t.diagnostic(`${told} syncs and counts judged, ${generator.ids.length} runs, ${evicted} were evicted`);
+  t.diagnostic(`${total} syncs and counts judged, ${generator.ids.length} runs, ${evicted} were evicted`);
   await gateway.stop();
 });
