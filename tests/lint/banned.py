@@ -1,12 +1,12 @@
 #!/usr/bin/env -S python3 -B
-"""Functions, constructions and texts that do not belong into the project."""
+"""Rejects functions, constructions and texts that do not belong in the project."""
 import re
 import sys
 
 from common import Rules, files, lines, root
 
 FUNCTIONS = "strcpy sprintf strcat atoi gets strtok localtime gmtime alloca".split()
-# base/json/json_tree.h reads and writes strings that these refuse.
+# base/json/json_tree.h replaces these, since it reads and writes strings that they refuse.
 NOT_IN_SRC = "json_loads json_loadb json_dumps json_dumpb".split()
 
 IN_C = {
@@ -15,15 +15,15 @@ IN_C = {
     "no typedef of a struct": r"\btypedef\s+struct\b[^(]*$",
     "no void *data": r"\bvoid\s*\*\s*data\b",
 }
-ONLY_IN = {  # a construction and the one file for it
+ONLY_IN = {  # a construction, and the only file that may use it
     "the pool gets its jobs from base/work.c": (r"\buv_queue_work\s*\(", "src/base/work.c"),
 }
 IN_ANY = {
-    "no unfinished business": r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b",
+    "no mark of unfinished work": r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b",
     "no path of one machine": r"(?<![\w./-])/(home|root|work|Users)/\w",
     "no address in a lockfile": r'"resolved":\s*"https?://',
 }
-# One search finds out that a line breaks no rule.
+# One search with each of these skips the lines that break no rule.
 SOME_IN_ANY = re.compile("|".join(f"(?:{pattern})" for pattern in IN_ANY.values()))
 SOME_IN_C = re.compile("|".join(f"(?:{pattern})" for pattern in
                                 [*IN_C.values(), *(pattern for pattern, _ in ONLY_IN.values())]))

@@ -1,9 +1,9 @@
 #!/usr/bin/env -S python3 -B
-"""No circle between folders, nor between the files of one, but where one idea has several files.
+"""No circular uses between folders, and between files of a folder only where one idea has several files.
 
-A file uses another when a function or an object of the other is named in it, as the linker
-sees it: a header and the functions in it belong to whoever includes it. Each circle that may
-be is listed here, with the file at whose top it is drawn, where all of them are named."""
+A file uses another file if it names a function or an object of that file, as the linker sees it.
+A header and its functions belong to the files that include it. CIRCLES lists each permitted circle,
+with the file at whose top it is drawn. That drawing names all files of the circle."""
 import re
 import sys
 
@@ -11,11 +11,11 @@ from common import Rules, files_below, root
 from uses import FUNCTION, USED, code, exported, own
 
 BETWEEN = "no circle between folders, as the linker sees them"
-NONE = "no circle between the files of a folder but those that are listed"
+NONE = "no circle between the files of a folder, except listed ones"
 DRAWN = "a circle is drawn at the top of one of its files, which names all of them"
-IS_ONE = "what is listed as a circle is one"
+IS_ONE = "each listed circle exists"
 
-# One idea in several files, and the one of them that draws it.
+# For each folder: the file that draws a circle, and the other files of the circle.
 CIRCLES = {
     "api/bulk": [("bulk_work", {"bulk_cancel", "bulk_replay"})],
     "core/engine": [("apply", {"flight", "run_commands", "store_retry", "sweep", "waits"})],
@@ -28,7 +28,7 @@ CIRCLES = {
 
 
 def uses(text, inline):
-    """The names in it, and those in the functions of headers that it calls."""
+    """The names that a text uses, and those in the inline functions that it calls."""
     found, todo = set(), set(USED.findall(text)) - own(text)
     while todo:
         name = todo.pop()
@@ -53,7 +53,7 @@ def groups(edges):
 
 
 def circles(texts, place, inline):
-    """texts by path; place says what of a path may not stand in a circle: its file or folder."""
+    """The circles between places. texts: by path; place(path): the file or folder of the path."""
     owner = {name: place(path) for path, text in texts.items() for name in exported(text)}
     edges = {place(path): set() for path in texts}
     for path, text in texts.items():

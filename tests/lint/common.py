@@ -8,13 +8,13 @@ OTHERS = {"node_modules", "conformance", "corpus", "pictures", "__pycache__"}
 
 
 def root():
-    """The project: the first argument, else where this file lies."""
+    """The folder of the project: the first argument, otherwise the one that contains this file."""
     return pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else f"{__file__}/../../..").resolve()
 
 
 def files_below(folder, *suffixes, others=OTHERS):
-    """The files below a folder with one of the suffixes (any, when none is given), in order. Does
-    not enter the others: to walk through node_modules takes seconds."""
+    """The files below a folder with one of the suffixes (any, when none is given), in order. Skips
+    the others, since to walk through node_modules takes seconds."""
     found = []
     for where, folders, names in os.walk(folder):
         folders[:] = set(folders) - others
@@ -34,7 +34,7 @@ def lines(path):
 
 
 class Rules:
-    """Counts: a rule without a violation is one `ok`, each violation is one `not ok`."""
+    """Reports one `ok` for each rule without a violation, and one `not ok` for each violation."""
 
     def __init__(self, *names):
         self.violations = {name: [] for name in names}

@@ -1,17 +1,18 @@
 #!/usr/bin/env -S python3 -B
 """Doors and services: how a product room is entered.
 
-A door takes calls: a file with a table of routes, and the headers between it and the files that
-handle its calls. A service is what all calls share: api/router/services.c makes it, gateway asks it."""
+A door takes calls. It consists of a file with a table of routes, and of the headers between it and
+the files that handle its calls. A service is shared by all calls: api/router/services.c creates it,
+and server/gateway calls it."""
 import re
 import sys
 
 from common import Rules, files_below, lines, root
 
-LEAF = "a file with a table of routes exports its area alone"
+LEAF = "a file with a table of routes exports only its area"
 SERVICE = "the header of a service does not mention calls"
 
-ABOUT_CALLS = {"api/request", "api/router"}  # these folders are about nothing else
+ABOUT_CALLS = {"api/request", "api/router"}  # these folders are only about calls
 AREA = re.compile(r"^const struct area \w+_area\b", re.M)
 FUNCTION = re.compile(r"^(?!static\b)[a-z][\w *]*?(\w+)\([^;{}]*\)\n\{", re.M)
 OBJECT = re.compile(r"^(?!static\b|extern\b|const struct area\b|struct \w+;)"
@@ -21,7 +22,7 @@ CALLS = re.compile(r"\bstruct api_call\b|\broute_fn\b|\"api/request/route\.h\"")
 
 
 def services(src):
-    """The headers of services: what is included by whoever makes and asks them."""
+    """The headers of services: those that the files include which create or call services."""
     makers = [src / "api/router/services.c", *sorted((src / "server/gateway").glob("*.c"))]
     return {header for path in makers for header, folder in INCLUDE.findall(path.read_text())
             if folder not in ABOUT_CALLS and (src / header).exists()}

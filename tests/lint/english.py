@@ -1,21 +1,21 @@
 #!/usr/bin/env -S python3 -B
-"""Counts phrases that a stranger reads twice, in comments and chapters, for each folder.
+"""Counts phrases that a new reader must read twice, in comments and chapters, for each folder.
 
     english.py [TOP]                   fails when a folder has more of them than english.txt allows
     english.py TOP --list FOLDER       names the place of each phrase of that folder
     english.py TOP --write             lowers the budgets in english.txt; none of them is raised
 
-A budget only falls. A folder that was renamed takes its line in english.txt along, by hand. The
-chapters of a folder have a line of their own, `FOLDER/*.md`. `messages` are the strings of all
-files of src: log lines, errors, help. A count of zero is not the aim: a
-reader who understands each sentence at once is. GOOD lists uses that are good English."""
+A budget may only fall. If a folder is renamed, rename its line in english.txt by hand. The chapters
+of a folder have their own line, `FOLDER/*.md`. The line `messages` counts the strings of all files of
+src: log lines, errors, help. The aim is not a count of zero but a reader who understands each sentence
+at once. GOOD lists uses that are good English."""
 import re
 import sys
 
 from common import Rules, files_below, lines, root
 from prose import SUFFIXES, prose
 
-RULE = "no folder has more phrases that a stranger reads twice than its budget"
+RULE = "no folder has more phrases that are hard to read than its budget allows"
 BUDGETS = "tests/lint/english.txt"
 SKIPPED = {".trigger", "node_modules", "corpus", "pictures", "built", "__pycache__"}
 

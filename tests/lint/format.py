@@ -7,7 +7,7 @@ import sys
 from common import Rules, files, root
 
 RULE = "formatted by clang-format 14"
-AT_ONCE = 50  # files: to start the tool takes longer than to read one
+AT_ONCE = 50  # files for each start of the tool, since a start takes longer than to read a file
 
 
 def main():
@@ -21,13 +21,13 @@ def main():
     for some in (paths[i:i + AT_ONCE] for i in range(0, len(paths), AT_ONCE)):
         check = subprocess.run([tool, "--dry-run", "-Werror", "--style=file", *some],
                                capture_output=True, text=True)
-        said = {line.split(":")[0]: line for line in reversed(check.stderr.splitlines())
+        errors_of = {line.split(":")[0]: line for line in reversed(check.stderr.splitlines())
                 if ": error: " in line}
-        if check.returncode and not said:
+        if check.returncode and not errors_of:
             rules.broken(RULE, check.stderr.strip())
         for path in some:
-            if str(path) in said:
-                rules.broken(RULE, said[str(path)].replace(f"{top}/", ""))
+            if str(path) in errors_of:
+                rules.broken(RULE, errors_of[str(path)].replace(f"{top}/", ""))
     return rules.report()
 
 

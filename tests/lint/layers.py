@@ -2,7 +2,7 @@
 """Tests the architecture: which folder may use which, and which folder may call which library.
 
 A folder of src is an area, and a folder in it with C files is a room of the area. A use is a
-function or an object that a file names, as the linker sees it, or a header that it includes.
+function or an object of another room that a file names, or a header that it includes.
 AREAS has the permitted uses between two areas; ROOMS those between two rooms of one area."""
 import re
 import sys
@@ -23,7 +23,7 @@ AREAS = {
     "server": {EVERY},
     "web": set(),  # no C
 }
-# An area's own folder is called as the area.
+# The room that consists of an area's own files has the name of the area.
 ROOMS = {
     "base": {
         "base": set(),
@@ -102,7 +102,7 @@ ROOMS = {
 ALL = {area if room == area else f"{area}/{room}"
        for area, table in ROOMS.items() for room in table if room != EVERY}
 
-# A library, how its headers are called, and the folders and files that may include them.
+# For each library: a pattern of its headers' names, and the folders and files that may include them.
 LIBRARIES = {
     "libuv": (r"uv\.h|uv/", {"base/loop.c", "base/loop.h", "base/timers.c", "base/timers.h",
                              "base/work.h", "net", "os/process", "store",
@@ -125,9 +125,9 @@ LIBRARIES = {
     "inih": (r"ini\.h", {"server/config/config.c"}),
 }
 
-CONTRACT = "base/contract"  # include/runcast belongs to this room: it defines what is declared there
+CONTRACT = "base/contract"  # include/runcast belongs to this room, which defines what these headers declare
 KNOWN = "each folder of src is a room of the tables"
-NO_CIRCLE = "the tables of who may use whom have no circle"
+NO_CIRCLE = "the tables of permitted uses have no circle"
 ALLOWED = "a room uses what the tables allow"
 NEEDED = "each permission of the tables is used"
 HOME = "a function is defined in the room that declares it"
@@ -154,7 +154,7 @@ def permissions(one, other):
 
 
 def below(row, table):
-    """All that a row of a table leads to."""
+    """All rows that a row of a table reaches."""
     found, todo = set(), [row]
     while todo:
         one = todo.pop()
@@ -203,7 +203,7 @@ def sources(top):
 
 
 def right_rooms(one, other):
-    """Where code that needs both rooms may stand: whole areas, the server only if nothing else."""
+    """Where code that needs both rooms may be: areas or rooms; the server only if no other may."""
     fit = {room for room in ALL if all(room == needed or permissions(room, needed)
                                        for needed in (one, other))}
     names = set()
@@ -211,12 +211,12 @@ def right_rooms(one, other):
         rooms = {room for room in ALL if area_of(room) == area}
         names |= {area} if rooms and rooms <= fit else fit & rooms
     names = {name for name in names if not EVERY in AREAS[area_of(name)]} or names
-    return f"code that needs both belongs into {' or '.join(sorted(names))}" if names else \
+    return f"code that needs both belongs in {' or '.join(sorted(names))}" if names else \
         "no room may use both"
 
 
 def check_uses(rules, every):
-    """Reports what is not allowed; returns the permissions that are used."""
+    """Reports uses that are not permitted; returns the permissions that are used."""
     files = {"/".join(source.name.parts[1:]): source.room for source in every}
     rooms_of, used = {}, set()
     for source in every:
@@ -250,7 +250,7 @@ def check_homes(rules, every):
                 for source in defined.get(name, ()):
                     if source.room != header.room:
                         rules.broken(HOME, f"{source.name} defines {name}, which {header.name} "
-                                           f"declares: it belongs into {header.room}")
+                                           f"declares: it belongs in {header.room}")
 
 
 def check_tables(rules, used):
@@ -261,7 +261,7 @@ def check_tables(rules, used):
                 rules.broken(NO_CIRCLE, row)
             for entry in entries:
                 if entry != EVERY and (area, row, entry) not in used:
-                    rules.broken(NEEDED, f"{area or 'between areas'}: {row} uses nothing of {entry}")
+                    rules.broken(NEEDED, f"{area or 'between areas'}: {row} does not use {entry}")
 
 
 def check_libraries(rules, every):

@@ -1,17 +1,17 @@
 #!/usr/bin/env -S python3 -B
-"""The chapters (*.md) lead to each other: what a link names is there, with its heading, and each
-chapter can be reached from README.md."""
+"""The target of each link in a chapter (*.md) exists, with its heading, and each chapter can be reached
+from README.md by links."""
 import re
 import sys
 
 from common import Rules, files, root
 
-THERE = "what a link of a chapter names is there"
-REACHED = "each chapter is reached from README.md"
+EXISTS = "the target of each link in a chapter exists"
+REACHED = "each chapter can be reached from README.md"
 
 
 def text_of(path):
-    """Without what is indented, which is a program's."""
+    """The text of a chapter without indented lines, which are code."""
     return "\n".join(line for line in path.read_text().splitlines() if not line.startswith("    "))
 
 
@@ -26,7 +26,7 @@ def anchors(path):
 
 
 def links(path):
-    """(words of the link, path, anchor) of each that stays in the project; "": none."""
+    """Yields (target, path, anchor) of each link within the project; anchor is "" if the link has none."""
     text = re.sub(r"`[^`\n]*`", "", text_of(path))
     for target in re.findall(r"\]\(([^()\s]+)\)", text):
         if not re.match(r"[a-z]+:", target):
@@ -36,7 +36,7 @@ def links(path):
 
 def main():
     top = root()
-    rules = Rules(THERE, REACHED)
+    rules = Rules(EXISTS, REACHED)
     chapters = [top / "README.md", *files(top, ".md")]
     reached, ways = set(), [top / "README.md"]
     leads_to = {}
@@ -45,9 +45,9 @@ def main():
         for target, file, anchor in links(chapter):
             leads_to[chapter].add(file)
             if not file.exists() or not file.is_relative_to(top):
-                rules.broken(THERE, f"{chapter.relative_to(top)}: {target} is not there")
+                rules.broken(EXISTS, f"{chapter.relative_to(top)}: {target} does not exist")
             elif anchor and anchor not in anchors(file):
-                rules.broken(THERE, f"{chapter.relative_to(top)}: {target} has no such heading")
+                rules.broken(EXISTS, f"{chapter.relative_to(top)}: {target}: the heading does not exist")
     while ways:
         way = ways.pop()
         if way not in reached:

@@ -1,7 +1,7 @@
 """The prose of a file, for rules about sentences: the comments of a source, the text of a chapter.
 
-Programs, drawings, identifiers and quotations are blanked. A block keeps its line breaks, so that
-the line of a word can be found again."""
+Code, drawings, identifiers and quotations are replaced by a word that no pattern matches. A block
+keeps its line breaks, so that each word keeps its line."""
 import io
 import re
 import tokenize
@@ -23,7 +23,7 @@ NOT_PROSE = re.compile(r"``?[^`]*``?|\"[^\"\n]{0,80}\"|<[^<>\n]*>|\]\([^()\s]*\)
 
 
 def blank(match):
-    """One word that is in no pattern, and the line breaks of what it stands for."""
+    """A word that no pattern matches, with the line breaks of the replaced text."""
     return "x" + "\n" * match.group().count("\n")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Common misspellings, by codespell. The words below are ours, not mistakes."""
+"""Finds common misspellings with codespell. OURS lists words that are not mistakes here."""
 import shutil
 import subprocess
 import sys

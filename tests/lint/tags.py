@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""A name for one thing: no two structs, unions or enums of src and include have the same tag."""
+"""No two structs, unions or enums of src and include have the same tag."""
 import re
 import sys
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""Every C file says in its first line what it is for: "name - what it is for"; to name another file
-says nothing."""
+"""The first line of every C file is "name - what the file is for". A reference to a header does not
+count."""
 import re
 import sys
 
@@ -14,7 +14,7 @@ def main():
     rules = Rules(RULE)
     for path in files(top, ".c", ".h"):
         if "tests" in path.relative_to(top).parts:
-            continue  # their names, and those of their tests, say it
+            continue  # the names of test files and of their tests suffice
         with path.open() as text:
             if not re.match(rf"/\* {re.escape(path.name)} - (?!see \w+\.h)", text.readline()):
                 rules.broken(RULE, path.relative_to(top))

@@ -1,7 +1,7 @@
-"""Which names a C file defines, and which it uses, as the linker sees them.
+"""Finds the names that a C file defines, and those that it uses, as the linker sees them.
 
-Headers and the functions in them are read, too. clang-format has formatted what is read here, so
-a function begins in the first column, and ends with a `}` in it."""
+This also reads headers and their inline functions. clang-format has formatted all files, so a function
+begins in the first column, and ends with a `}` in that column."""
 import re
 
 NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
@@ -15,12 +15,12 @@ USED = re.compile(r"(?<![\w.])(?<!->)(?<!struct )(?<!enum )(?<!union )([a-z]\w*)
 
 
 def blank(found):
-    """Texts become "", comments a space; the lines keep their numbers."""
+    """Replaces strings by "" and comments by a space; lines keep their numbers."""
     return '""' if found[0][0] in "\"'" else " " + "\n" * found[0].count("\n")
 
 
 def code(path):
-    """Without comments and texts; the lines that include are empty, too."""
+    """The text of a file without comments and strings; lines with #include become empty."""
     return re.sub(r"^#\s*include\b.*$", "", NOT_CODE.sub(blank, path.read_text()), flags=re.M)
 
 

@@ -2,9 +2,9 @@
 
     python3 busy_clients.py ADDRESS:PORT KEY CLIENTS
 
-Each call is a connection of its own that triggers a run. At the end a line of JSON: how many
+Each call opens its own connection and triggers a run. At the end it prints a line of JSON: how many
 runs were acknowledged, the ids of the last thousand, how many connections were refused, and how
-many were cut after they had been made. Prints "busy" to stderr when 101 runs were acknowledged."""
+many ended without a response. It prints "busy" to stderr when 101 runs were acknowledged."""
 import collections
 import json
 import signal
@@ -24,7 +24,7 @@ request = (f"POST /api/v1/tasks/busy/trigger HTTP/1.1\r\nHost: localhost\r\nAuth
 
 
 def call():
-    """The answer of one trigger, and what became of its connection."""
+    """Triggers a run; returns its outcome (a status, "refused" or "cut"), and the response."""
     try:
         connection = socket.create_connection((host, int(port)), timeout=60)
     except OSError:

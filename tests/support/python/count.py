@@ -3,11 +3,12 @@
 
     count.py STDOUT_FILE EXIT_STATUS
 
-Counted are the lines of TAP (`ok`, `not ok`: cmocka, node, our lints), of the conformance
-scripts (`PASS`, `FAIL`, `WARN`) and of e2e.mjs (`ok   name`, `FAIL name`). A test that was
-skipped did not pass. A TAP test that has subtests is counted by them: its own line follows
-their plan, which is indented deeper. A program that ended badly although it reported no
-failure, or that reported nothing, is one failure; so is one that did not keep its plan.
+It counts the lines of TAP (`ok`, `not ok`: cmocka, node, our lints), of the conformance
+scripts (`PASS`, `FAIL`, `WARN`) and of e2e.mjs (`ok   name`, `FAIL name`). A skipped
+test counts as failed. A TAP test that has subtests is counted by them: its own line follows
+their plan, which is indented deeper. A program that reported no failure
+but ended with another status than 0, reported no test, or did not keep its plan, counts as one
+failure.
 """
 import re
 import sys

@@ -3,7 +3,7 @@
 
     old_kernel.py PROGRAM ARGUMENT …
 
-Their calls are answered with ENOSYS, by a filter that this process sets for what it becomes."""
+This process sets a filter that answers their system calls with ENOSYS, and then executes the program."""
 import ctypes
 import errno
 import os
