@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The packages on releases of Debian that boot, with systemd as their first process:
+# Tests the packages on booted systems of each release of Debian, with systemd as their first process:
 #
-#   tests/booted.sh [12|13 …]                  not named: both
+#   tests/booted.sh [12|13 …]                  default: both
 #
-# For each release a root is made with what builds; deploy/release.sh makes the packages there out of
-# the source archive, twice, for the bytes have to be the same; lintian judges them. Then a bare root boots
-# (systemd-nspawn, without network), and tests/support/shell/booted_tests.sh installs, reloads, hangs,
-# upgrades, executes, removes and purges in it. The commit that is checked out is tested, not what is
-# not committed. Takes ten minutes and 3 GB of ${TMPDIR:-/tmp} a release. Logs and packages are kept
-# in build-booted. The last line says `N passed, N failed`.
+# For each release it makes a root folder with the tools for building. There deploy/release.sh builds the
+# packages from the source archive, twice, since both builds must give the same bytes; lintian checks them.
+# Then a bare root boots (systemd-nspawn, without network), in which tests/support/shell/booted_tests.sh
+# installs, reloads, hangs, upgrades, executes, removes and purges. It tests the commit that is checked out,
+# without uncommitted changes. Each release takes ten minutes and 3 GB of ${TMPDIR:-/tmp}. Logs and packages
+# are kept in build-booted. The last line is `N passed, N failed`.
 set -euo pipefail
 shopt -s nullglob
 
@@ -26,7 +26,7 @@ for word in "$@"; do
 done
 [ ${#releases[@]} -gt 0 ] || releases=(12 13)
 if [ "$(id -u)" -ne 0 ]; then
-    echo "tests/booted.sh: only root may boot a root; start it with sudo" >&2
+    echo "tests/booted.sh: root privileges are needed to boot a root; start it with sudo" >&2
     exit 2
 fi
 source tests/support/shell/roots.sh
@@ -36,7 +36,7 @@ logs=$top/build-booted
 mkdir -p "$logs"
 passed=0 failed=0
 
-# Counts what a command says by its status.
+# Runs a command as a test, which passes if the status is 0.
 try() { # NAME COMMAND…
     local name=$1 start=$SECONDS word=ok
     shift
@@ -49,7 +49,7 @@ try() { # NAME COMMAND…
     [ "$word" = ok ]
 }
 
-# The names that deploy/packages.sh has on that release.
+# Prints the packages that deploy/packages.sh needs on the root's release.
 packages_of() { # ROOT
     chroot "$1" bash -c 'source /srv/runcast/deploy/packages.sh
         echo "${build_packages[@]}" "${release_packages[@]}" lintian'
@@ -67,14 +67,14 @@ make_packages() { # ROOT
 }
 
 are_the_same() { # ROOT
-    diff -r -x '*.buildinfo' -x '*.changes' "$1/srv/one" "$1/srv/two" # these tell when
+    diff -r -x '*.buildinfo' -x '*.changes' "$1/srv/one" "$1/srv/two" # these files contain times
 }
 
 lintian_is_silent() { # ROOT
     chroot "$1" sh -c 'lintian --allow-root --fail-on error,warning /srv/one/debian/*.changes'
 }
 
-# The same package once more, as the next version.
+# Makes the same package again with a newer version, for the test of an upgrade.
 make_next() { # ROOT
     chroot "$1" sh -ec '
         dpkg-deb -R /srv/one/debian/runcast_*.deb /srv/next
@@ -82,7 +82,7 @@ make_next() { # ROOT
         dpkg-deb --root-owner-group -b /srv/next /srv/runcast-next.deb'
 }
 
-# The system has no network, so the packages that it installs are only fetched here.
+# Makes the root that boots. It has no network then, so the packages that it will install are downloaded here.
 make_booted() { # ROOT RELEASE BUILDER
     make_root "$1" "${codename[$2]}" systemd systemd-sysv dbus curl python3 man-db nodejs &&
         rm "$1/usr/sbin/policy-rc.d" &&
@@ -111,7 +111,7 @@ boot() { # ROOT
         --directory="$1" --private-network --register=no --keep-unit --console=pipe
 }
 
-# Counts the lines of the tests, and shows those that failed.
+# Counts the results of the tests, and prints those that failed.
 count() { # RELEASE ROOT
     local out=$logs/debian-$1.tests
     cp "$2/srv/tests.out" "$out" 2>/dev/null || : >"$out"
@@ -121,7 +121,7 @@ count() { # RELEASE ROOT
     grep -A8 '^not ok ' "$out" || true
     if ! grep -q '^done$' "$out"; then
         failed=$((failed + 1))
-        echo "debian-$1: the tests did not come to their end"
+        echo "debian-$1: the tests did not finish"
         tail -n 20 "$out" "$out.err"
     fi
 }
@@ -138,7 +138,7 @@ for release in "${releases[@]}"; do
     try "$name-next" make_next "$builder" || continue
     try "$name-root" make_booted "$booted" "$release" "$builder" || continue
     rm -rf --one-file-system "$builder"
-    boot "$booted" >"$logs/$name-boot.log" 2>&1 </dev/null || true # the tests say how it went
+    boot "$booted" >"$logs/$name-boot.log" 2>&1 </dev/null || true # the tests report how it went
     count "$release" "$booted"
     rm -rf --one-file-system "$booted"
 done

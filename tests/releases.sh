@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# The commands of the README on releases of Debian that have nothing installed yet:
+# Runs deploy/run.sh and tests/run.sh on releases of Debian on which nothing is installed yet:
 #
 #   tests/releases.sh [12|13 …] [deploy|tests …] [user|root …]
 #
-#   deploy   deploy/run.sh, twice: from nothing, and when there is nothing to do
+#   deploy   deploy/run.sh, twice: first it installs and builds everything, then nothing
 #   tests    tests/run.sh, whole (a quarter of an hour or more on two idle cores)
 #   user     as an ordinary user who may use sudo
 #   root     as root
 #
-# Not named: both releases, both commands, the ordinary user. Each pair of release and user
-# gets a root of its own in ${TMPDIR:-/tmp} (4 GB, by mmdebstrap) with a clone of the commit
-# that is checked out; what is not committed is not tested. The root lives in namespaces of
-# its own for processes and mounts, so that nothing of it is left when this ends, however it
-# ends; the network is the host's. The mirror is the one in /etc/apt of the host, and so are
-# certificates. Logs are kept in build-releases. The last line says `N passed, N failed`, a
-# command being one.
+# Default: both releases, both commands, the ordinary user. Each pair of release and user gets
+# its own root in ${TMPDIR:-/tmp} (4 GB, by mmdebstrap), with a clone of the commit that is
+# checked out, without uncommitted changes. The root has its own namespaces for processes and
+# mounts, so that no process or mount is left when this ends, even if it is killed. It uses the
+# host's network, its certificates, and the mirror in its /etc/apt. Logs are kept in
+# build-releases. The last line is `N passed, N failed`; each command counts as one.
 set -euo pipefail
 shopt -s nullglob
 
@@ -36,7 +35,7 @@ done
 [ ${#commands[@]} -gt 0 ] || commands=(deploy tests)
 [ ${#users[@]} -gt 0 ] || users=(user)
 if [ "$(id -u)" -ne 0 ]; then
-    echo "tests/releases.sh: only root may make a root; start it with sudo" >&2
+    echo "tests/releases.sh: root privileges are needed to make a root; start it with sudo" >&2
     exit 2
 fi
 source tests/support/shell/roots.sh
@@ -55,7 +54,7 @@ make_release() { # ROOT RELEASE
 declare -A command_of=([deploy]=tests/support/shell/try_deploy.sh [tests]=tests/run.sh)
 passed=0 failed=0
 
-# Counts one command, and says how it ended.
+# Runs one command, and counts and prints its result.
 try() { # ROOT RELEASE USER COMMAND
     local name="debian-$2-$3-$4" start=$SECONDS word=passed
     echo "$name: started, its log is $logs/$name.log"
@@ -77,7 +76,7 @@ try_all() { # RELEASE USER
     local root="$roots/debian-$1-$2" command
     if ! make_release "$root" "$1" >"$logs/debian-$1.log" 2>&1; then
         failed=$((failed + ${#commands[@]}))
-        echo "debian-$1: no root was made, see $logs/debian-$1.log"
+        echo "debian-$1: cannot make the root, see $logs/debian-$1.log"
         return
     fi
     git clone --quiet "$top" "$root$(home_of "$2")/runcast"

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Everything that must pass before a change lands, or the parts that are named:
+# Runs everything that must pass before a change lands, or the named parts:
 #
 #   tests/run.sh [--all] [lint|build|unit|sim|fuzz|integration|conformance|postgres …]
-#   tests/run.sh --only NAME…    the programs of these names, as they are printed here
+#   tests/run.sh --only NAME…    the programs with these names, as this prints them
 #   tests/run.sh --asan NAME…    the tests of a folder of src, or a script, under ASan
 #
-# --all: every script under ASan, too, the threaded tests under TSan, and everything compiled and
-# linked by clang (tests/README.md). postgres, only when it is named: the integration
-# tests once more, each gateway on a PostgreSQL.
+# --all also runs every script under ASan and the threaded tests under TSan, and compiles and links
+# everything with clang (tests/README.md). The part postgres, which runs only if it is named, runs the
+# integration tests with each gateway on a PostgreSQL.
 #
 # Installs missing packages, builds into build-gcc, build-asan and, with --all, build-plain,
-# build-tsan and build-clang with warnings as errors, and runs programs side by side. The last line says
-# `N passed, N failed`: unit tests, scenarios, conformance operations, rules, replayed corpora. A
+# build-tsan and build-clang with warnings as errors, and runs programs in parallel. The last line is
+# `N passed, N failed` and counts unit tests, scenarios, conformance operations, rules, replayed corpora. A
 # test that crashes, hangs, is skipped or reports nothing has failed. The lines before it name the
 # ten programs that took longest, those in which a test failed, and those that did not run because
 # their tool is not packaged for this release of Debian or Node is too old. The output of each
@@ -53,7 +53,7 @@ wanted() {
 
 source deploy/packages.sh
 
-# Services that these packages start are stopped: the tests start their own.
+# Stops the services that these packages start, since the tests start their own.
 services=()
 for package in nginx haproxy caddy pgbouncer; do
     is_installed "$package" || services+=("$package")
@@ -63,7 +63,7 @@ if [ ${#services[@]} -gt 0 ] && [ -d /run/systemd/system ]; then
     as_root systemctl disable --now "${services[@]}" >&2
 fi
 
-# One server for all of them, begun around this script.
+# with_postgres.mjs starts one server for all of these tests, and runs this script again.
 if wanted postgres && [ -z "${GATEWAY_DATABASE:-}" ]; then
     exec node tests/support/js/with_postgres.mjs tests/run.sh "${given[@]}"
 fi

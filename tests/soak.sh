@@ -10,14 +10,14 @@
 #   model      N seeds of the model test, of --ops writes each         (50, 20000)
 #   sim        N seeds of the simulation                               (5000)
 #   fuzz       each fuzz target for N minutes, with libFuzzer          (10)
-#   isolation  N operations of environments that guess at each other   (1000000)
-#   database   a PostgreSQL that is away for two minutes, and the like
+#   isolation  N operations of environments that guess others' ids     (1000000)
+#   database   faults of a PostgreSQL, such as two minutes without it
 #   deployed   N runs of two deployments, while the gateway, the supervise
 #              role and controllers are killed, once for each 50 runs   (1000)
 #
-# Without a part: all of them. Builds into build-asan, build-gcc and build-fuzz. The output
-# is kept in build-soak, along with the findings of fuzzers; a failed seed is named there and
-# here. The last line says `N passed, N failed`.
+# Without a part, it runs all of them. Builds into build-asan, build-gcc and build-fuzz. The output
+# is kept in build-soak, along with the findings of fuzzers. The seed of a failure is printed, and
+# is in that output. The last line is `N passed, N failed`.
 set -euo pipefail
 shopt -s nullglob
 
@@ -115,7 +115,7 @@ if wanted fuzz; then
         ninja -C build-fuzz "$name"
         mkdir -p "$log/corpus-$name"
         malloc_limit=256
-        [ "$name" != fuzz_archive ] || malloc_limit=8 # the inputs themselves are 1 MiB
+        [ "$name" != fuzz_archive ] || malloc_limit=8 # inputs have at most 1 MiB
         run "$name" "build-fuzz/$name" -max_total_time=$((minutes * 60)) -timeout=20 -rss_limit_mb=2048 \
             -malloc_limit_mb="$malloc_limit" \
             -artifact_prefix="$log/$name-" "$log/corpus-$name" \

@@ -7,10 +7,10 @@ last_build=""
 # Declares a build as a program with one test: the build is complete and free of warnings. One build
 # runs at a time. Builds after the first have a low priority, because tests run meanwhile.
 add_build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
-    local folder=$1 polite=(nice -n 10)
+    local folder=$1 low_priority=(nice -n 10)
     [ -z "${command_of[$folder]:-}" ] || return 0
-    [ -n "$last_build" ] || polite=()
-    add "$folder" builds 1800 "" "${polite[@]}" bash -c '
+    [ -n "$last_build" ] || low_priority=()
+    add "$folder" builds 1800 "" "${low_priority[@]}" bash -c '
         configure_and_build() {
             CC=$1 cmake -S . -B "$0" -G Ninja -DWERROR=ON "${@:3}" || return 1
             ninja -k 0 -j 2 -C "$0" $2
@@ -22,17 +22,17 @@ add_build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
     last_build=$folder
 }
 
-# Builds with many programs link them by lld, which takes a third of the time of ld.
+# Builds with many programs use lld, which links in a third of the time of ld.
 quick_linker=(-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld)
 
-# The Release build, which integration and conformance tests run. Its asserts are on.
+# The Release build, with asserts. Integration and conformance tests run it.
 build_gcc() {
     add_build build-gcc gcc all -DCMAKE_BUILD_TYPE=Release -DUNITS=OFF
 }
 build_asan() {
     add_build build-asan gcc all -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address "${quick_linker[@]}"
 }
-# With ThreadSanitizer: only tests with threads of their own (threaded_tests). Needs --all.
+# With ThreadSanitizer: only tests of code with its own threads (threaded_tests). Needs --all.
 build_tsan() {
     add_build build-tsan gcc "$(threaded_tests | tr '\n' ' ')" -DCMAKE_BUILD_TYPE=Debug \
         -DSANITIZE=thread "${quick_linker[@]}"
@@ -69,7 +69,7 @@ install_modules() { # FOLDER [FROM]
 }
 export -f install_modules
 
-# The folder worker has all packages of deploy and of sdk-v4.
+# Installs packages for the tests of folders. deploy and sdk-v4 get copies from worker, which has all of them.
 add_modules() { # FOLDER…, of tests
     local folder from
     for folder in "$@"; do
@@ -84,9 +84,9 @@ add_modules() { # FOLDER…, of tests
     done
 }
 
-# The program without libpq reports that it has none when a PostgreSQL is set.
-names_what_it_lacks() { # PROGRAM
+# Tests that a program without libpq refuses a PostgreSQL with a message.
+reports_missing_postgres() { # PROGRAM
     RUNCAST_ENCRYPTION_KEY=$(printf '5e%.0s' {1..32}) "$1" --check-config \
         --database postgresql://nowhere/x 2>&1 | grep "built without PostgreSQL"
 }
-export -f names_what_it_lacks
+export -f reports_missing_postgres

@@ -6,8 +6,8 @@
 
 asan=(env "GATEWAY_BIN=$top/build-asan/runcast")
 
-# Scripts that run under ASan: they test code that parses bytes of clients, owns memory across
-# calls, or deletes.
+# Scripts that run under ASan, because they test code that parses bytes of clients, owns memory
+# across calls, or deletes objects.
 under_asan=" bad_input batches bulk client_connection client_rules damage db deletions deployments
     early_calls envvars events held_calls http io_uring large late logs longpoll metrics operator_calls
     packets queues realtime realtime_rules repeats results run_calls schedules slow_readers statuses
@@ -29,12 +29,12 @@ add_script() { # ADD NAME GROUPS SECONDS NEEDS COMMAND…
 
 add_builds() {
     add without-postgres plain 60 build-gcc bash -c \
-        'as_test "a program without libpq names what it lacks" names_what_it_lacks build-gcc/runcast-plain'
+        'as_test "a program without libpq reports the missing PostgreSQL" reports_missing_postgres build-gcc/runcast-plain'
     [ -n "$all" ] || return 0
     build_clang
     build_plain
     add plain-without-postgres plain 60 build-plain bash -c \
-        'as_test "a build without libpq names what it lacks" names_what_it_lacks build-plain/runcast'
+        'as_test "a build without libpq reports the missing PostgreSQL" reports_missing_postgres build-plain/runcast'
 }
 
 add_lint() {
@@ -51,14 +51,14 @@ add_lint() {
 }
 
 add_unit() {
-    local source name room limit world
+    local source name folder limit world
     for source in tests/unit/**/test_*.c; do
-        name=$(basename "$source" .c) room=$(dirname "${source#tests/unit/}") limit=240
-        [ "$name" != test_pg_store ] || limit=600 # a server syncs the disk for each commit
-        add "$name" "${room%%/*} ${room##*/} $room" "$limit" build-asan "build-asan/$name"
+        name=$(basename "$source" .c) folder=$(dirname "${source#tests/unit/}") limit=240
+        [ "$name" != test_pg_store ] || limit=600 # its server syncs the disk for each commit
+        add "$name" "${folder%%/*} ${folder##*/} $folder" "$limit" build-asan "build-asan/$name"
     done
-    # The byte tables, slow readers, drains and ends hold through TLS, too, and through a ring. Two of the tables
-    # take as long there as everything else: these repetitions need --all.
+    # Tests of connections are repeated through TLS and through a ring. Two of them take as long as the others
+    # together, so their repetitions need --all.
     local repeated=(test_{http_body,http_exchange,delivery,ws_conn,ws_close})
     [ -z "$all" ] || repeated+=(test_{http_conn,ws_limits})
     for world in tls ring; do
@@ -128,7 +128,7 @@ add_postgres() { # ADDRESS
 
 add_conformance() {
     local folder name conformance=tests/conformance
-    local beside=(node tests/support/js/with_gateway.mjs) tap=(node --test-reporter=tap)
+    local with_gateway=(node tests/support/js/with_gateway.mjs) tap=(node --test-reporter=tap)
     local v4=("SDK_DIR=$top/$conformance/sdk-v4") v3=("SDK_DIR=$top/$conformance/sdk-v3")
     local settings=(env CONF_STRICT=1 "${v4[@]}" "SDK3_DIR=$top/$conformance/sdk-v3")
     local modules="npm-sdk-v4 npm-sdk-v3"
@@ -138,35 +138,35 @@ add_conformance() {
         "$conformance/realtime/ws-model.mjs"
 
     local calls=$conformance/management realtime=$conformance/realtime worker=$conformance/worker
-    add_script add sdk-4.8.3 sdk 600 "$modules" "${settings[@]}" "${beside[@]}" node "$calls/sdk-calls.mjs"
-    add_script add sdk-queues sdk 120 "$modules" "${settings[@]}" "${beside[@]}" node "$calls/sdk-queues.mjs"
-    add_script add sdk-bulk sdk 120 "$modules" "${settings[@]}" "${beside[@]}" node "$calls/sdk-bulk.mjs"
-    # It calls crypto, which Node 18 has as a global only on request.
+    add_script add sdk-4.8.3 sdk 600 "$modules" "${settings[@]}" "${with_gateway[@]}" node "$calls/sdk-calls.mjs"
+    add_script add sdk-queues sdk 120 "$modules" "${settings[@]}" "${with_gateway[@]}" node "$calls/sdk-queues.mjs"
+    add_script add sdk-bulk sdk 120 "$modules" "${settings[@]}" "${with_gateway[@]}" node "$calls/sdk-bulk.mjs"
+    # The SDK uses the global crypto, for which Node 18 needs an option.
     add_script add sdk-3.3.17 sdk 600 "$modules" "${settings[@]}" \
-        NODE_OPTIONS=--experimental-global-webcrypto "${beside[@]}" node "$calls/sdk-calls-v3.mjs"
-    add_script add realtime-4.8.3 realtime 300 "$modules" env LONG=1 "${v4[@]}" "${beside[@]}" \
+        NODE_OPTIONS=--experimental-global-webcrypto "${with_gateway[@]}" node "$calls/sdk-calls-v3.mjs"
+    add_script add realtime-4.8.3 realtime 300 "$modules" env LONG=1 "${v4[@]}" "${with_gateway[@]}" \
         node "$realtime/sdk-realtime-v4.mjs"
-    add_script add realtime-3.3.17 realtime 300 "$modules" env LONG=1 "${v3[@]}" "${beside[@]}" \
+    add_script add realtime-3.3.17 realtime 300 "$modules" env LONG=1 "${v3[@]}" "${with_gateway[@]}" \
         node "$realtime/sdk-realtime-v3.mjs"
-    add_script add streams-sdk-v4 streams 200 "$modules" env "${v4[@]}" "${beside[@]}" \
+    add_script add streams-sdk-v4 streams 200 "$modules" env "${v4[@]}" "${with_gateway[@]}" \
         node "$realtime/sdk-streams.mjs"
-    add_script add streams-sdk-v3 streams 200 "$modules" env "${v3[@]}" "${beside[@]}" \
+    add_script add streams-sdk-v3 streams 200 "$modules" env "${v3[@]}" "${with_gateway[@]}" \
         node "$realtime/sdk-streams.mjs"
 
     modules="npm-worker npm-deploy npm-browser $modules"
-    add_script add cli-4.8.3 cli 400 "$modules" "${beside[@]}" node "$worker/e2e.mjs"
+    add_script add cli-4.8.3 cli 400 "$modules" "${with_gateway[@]}" node "$worker/e2e.mjs"
     add_script add cli-ends cli 400 "$modules" "${tap[@]}" "$worker/cli.test.mjs"
     for folder in sessions pace platform mcp readme; do
         add_script add "cli-$folder" cli 600 "$modules" "${tap[@]}" "$worker/$folder.test.mjs"
     done
-    add_script add worker workers 300 "$modules" env NO_CLI=1 "${beside[@]}" --worker \
+    add_script add worker workers 300 "$modules" env NO_CLI=1 "${with_gateway[@]}" --worker \
         node "$worker/e2e.mjs" success failsAfterThreeAttempts succeedsOnThirdAttempt \
         cancelWhileExecuting delayed
     if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
-        not_run+=("deploy (what is deployed needs Node 20)"
+        not_run+=("deploy (deployed versions need Node 20)"
             "browser-dashboard (it deploys, which needs Node 20)")
     else
-        add_script add deploy deployments 900 "$modules" env "HOME=$log/home" "${beside[@]}" --execute \
+        add_script add deploy deployments 900 "$modules" env "HOME=$log/home" "${with_gateway[@]}" --execute \
             node "$conformance/deploy/deploy.mjs"
         add_script add browser-dashboard dashboard 600 "$modules" env "HOME=$log/home" "${tap[@]}" \
             "$conformance/browser/dashboard.test.mjs"
@@ -176,7 +176,7 @@ add_conformance() {
     add_script add browser-prefix browser 200 "$modules" "${tap[@]}" "$conformance/browser/prefix.test.mjs"
     add_script add browser-client client 200 "$modules" "${tap[@]}" "$conformance/browser/client.test.mjs"
 
-    # Two gateways, a database, a proxy and all kinds of clients: they starve next to other programs.
+    # Each of these starts two gateways, a database, a proxy and many clients, and times out next to other programs.
     add_script add_alone cli-takeover takeover 400 "$modules" "${tap[@]}" "$worker/takeover.test.mjs"
     add_script add_alone browser-takeover takeover 400 "$modules" "${tap[@]}" \
         "$conformance/browser/takeover.test.mjs"

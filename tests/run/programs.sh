@@ -1,4 +1,4 @@
-# programs.sh - runs programs side by side, counts the tests that they report, and sums them up.
+# programs.sh - runs programs in parallel, counts the tests that they report, and sums them up.
 #
 # Sourced by tests/run.sh, which sets top, log, selected, asan_only and not_run.
 #
@@ -24,7 +24,7 @@ add() { # NAME GROUPS SECONDS NEEDS COMMAND…
     command_of[$name]=$command
 }
 
-# Adds a program whose time limits fail next to others: it starts when nothing else runs.
+# Adds a program that times out when others run. It starts when no other program runs.
 add_alone() { # NAME GROUPS SECONDS NEEDS COMMAND…
     add "$@"
     share_of[$1]=$cores
@@ -52,10 +52,10 @@ show_failure() { # NAME STATUS
         "$log/$1.out" | head -n 100) || true
     printf '%s\n' "--- $1 ended with status $2" "${failures:-$(tail -n 20 "$log/$1.out")}"
     tail -n 40 "$log/$1.err"
-    echo "--- to repeat it alone: tests/run.sh --only $1"
+    echo "--- to run it alone: tests/run.sh --only $1"
 }
 
-# Turns an exit status into one counted line.
+# Reports the exit status of a command as one test.
 as_test() { # TEXT COMMAND…
     local text=$1 status=0
     shift
@@ -65,7 +65,7 @@ as_test() { # TEXT COMMAND…
 }
 export -f as_test
 
-# --- which of them run, and when ---------------------------------------------------------
+# --- selection and order ---------------------------------------------------------
 
 # Selects a program with the programs that it needs.
 select_with_needs() { # NAME
@@ -77,8 +77,8 @@ select_with_needs() { # NAME
     done
 }
 
-# Without a selection all programs run. --only selects those of these names. --asan selects those
-# of these names or groups that run under ASan.
+# Without a selection all programs run. --only selects programs by name. --asan selects those
+# programs of the given names or groups that run under ASan.
 select_programs() {
     local name word
     local -A chosen=() found=()
@@ -105,8 +105,8 @@ select_programs() {
     done
 }
 
-# Reads the table and sorts the names: first what others need, then the longest. The table lists
-# programs that take three seconds and more; of the others three run at once.
+# Reads the table and sorts the names: first builds and packages, which others need, then the longest
+# programs. The table lists programs that take at least three seconds; three of the others run at once.
 sort_programs() {
     local name clock cpu
     while read -r name clock cpu; do
@@ -175,7 +175,7 @@ run_programs() {
 
 sum_up() {
     local passed=0 failed=0 file good bad rule
-    echo "the ten that took longest, and the CPU time of all:"
+    echo "the ten programs that took longest, and the CPU time of all:"
     for file in "$log"/*.time; do
         echo "$(basename "$file" .time) $(cat "$file")"
     done | awk '{ printf "%8.0f s, %4.0f s of CPU  %s\n", $2, $3 + $4, $1; sum += $3 + $4 }

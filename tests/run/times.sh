@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Writes the table of how long programs take, from the run before it:
+# Updates the table of the durations of programs, from the last run of the tests:
 #
 #   tests/run.sh --all && tests/run/times.sh
 #
-# Programs that did not run keep their lines. Programs that take less than three seconds have none.
+# Programs that did not run keep their lines. Programs that take less than three seconds are not listed.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
