@@ -1,9 +1,9 @@
 # build.sh - builds programs in a Release build folder, with visible progress.
 #
-# Sourced by deploy/run.sh and bench/run.sh. Prints nothing when nothing has changed.
+# Sourced by deploy/run.sh and bench/run.sh. Prints nothing when there is nothing to build.
 
-# build_programs FOLDER PROGRAM…: configures FOLDER if it is new, and builds no more than the
-# programs need.
+# build_programs FOLDER PROGRAM…: configures FOLDER if it is new, and builds only these programs
+# and what they depend on.
 build_programs() {
     local folder=$1
     shift
@@ -15,8 +15,8 @@ build_programs() {
     NINJA_STATUS='[%f/%t] ' ninja -C "$folder" "$@" | show_progress >&2
 }
 
-# Turns the progress that ninja reports into one moving line on a terminal, and elsewhere into a
-# line for each fifth of the work. Passes on warnings and errors unchanged.
+# Shows the progress of ninja: on a terminal as one line that is updated, otherwise as a line for each
+# fifth of the work. Passes on warnings and errors unchanged.
 show_progress() {
     local line fifth=0 moved=
     while IFS= read -r line; do

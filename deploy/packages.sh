@@ -1,6 +1,6 @@
 # packages.sh - lists the Debian packages for building and testing, and installs missing ones.
 #
-# Sourced by scripts that build or test. Does not call apt when nothing is missing.
+# Sourced by scripts that build or test. Calls apt only if a package is missing.
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson-dev
     libsqlite3-dev libpq-dev libssl-dev libdeflate-dev libwslay-dev libinih-dev libarchive-dev
@@ -16,16 +16,16 @@ release_packages=(build-essential debhelper dpkg-dev fakeroot git gzip scdoc)
 # Packages for deploy/container/build.sh, in addition to those for building.
 container_packages=(buildah tzdata ca-certificates)
 
-# Node.js and npm build the dashboard. If they are installed in other versions than Debian's, these are used.
-# A source archive contains the built dashboard, so it needs neither.
+# Node.js and npm build the dashboard. Versions that are already installed are used, even if they are not
+# Debian's. A source archive contains the built dashboard, so it needs neither.
 if [ ! -e "$(dirname "${BASH_SOURCE[0]}")/../src/web/dashboard/built" ]; then
     command -v node >/dev/null || build_packages+=(nodejs)
     command -v npm >/dev/null || build_packages+=(npm)
 fi
 
-# Debian 13 has llhttp as a library, another name for the C part of msgpack, and the older names of time
-# zones in a separate package. Debian 12 has the version of clang's tools that formats and checks our
-# sources.
+# Debian 13 packages llhttp as a library, names the C part of msgpack differently, and has the older names
+# of time zones in a separate package. Only Debian 12 has version 14 of clang-format and clang-tidy, which
+# format and check our sources.
 if [ "$(. /etc/os-release && echo "${VERSION_ID:-0}" | cut -d. -f1)" -ge 13 ]; then
     build_packages+=(libllhttp-dev libmsgpack-c-dev tzdata-legacy)
     test_packages+=(libclang-rt-dev)
@@ -44,7 +44,7 @@ as_root() {
     elif command -v sudo >/dev/null; then
         sudo env "$@"
     else
-        echo "packages are missing: become root or install sudo, then start this again" >&2
+        echo "packages are missing: become root or install sudo, then run this again" >&2
         return 1
     fi
 }
@@ -61,14 +61,14 @@ without_main_cluster() { # COMMAND…
 }
 
 # with_apt_lock COMMAND…: repeats a command of apt for at most ten minutes while another apt holds a
-# lock, as on a fresh machine that installs its updates. DPkg::Lock::Timeout alone would wait without
-# output, and only for the lock of dpkg, not for those of package lists and of downloads.
+# lock, as on a new machine that installs its updates. DPkg::Lock::Timeout alone would wait without
+# output, and only for the lock of dpkg, not for the locks of package lists and downloads.
 with_apt_lock() {
-    local end=$((SECONDS + 600)) waits='' said
-    until said=$(LC_ALL=C "$@" 2>&1); do
-        if [[ $said != *"Could not get lock"* && $said != *"Unable to lock"* ]] ||
+    local end=$((SECONDS + 600)) waits='' output
+    until output=$(LC_ALL=C "$@" 2>&1); do
+        if [[ $output != *"Could not get lock"* && $output != *"Unable to lock"* ]] ||
             [ "$SECONDS" -ge "$end" ]; then
-            echo "$said" >&2
+            echo "$output" >&2
             return 1
         fi
         [ -n "$waits" ] || echo "waiting for another apt to finish, for at most 10 minutes" >&2
@@ -81,7 +81,7 @@ apt_get() { # WORD…
     as_root LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=5 "$@"
 }
 
-# install_missing PACKAGE…: lists missing packages and installs them; silent when nothing is missing.
+# install_missing PACKAGE…: installs missing packages and prints their names; silent if none is missing.
 install_missing() {
     local missing=() package
     for package in "$@"; do

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Makes the files of a release from the commit that is checked out:
+# Builds the files of a release from the commit that is checked out:
 #
 #   deploy/release.sh [FOLDER [sources]]       default: build-release
 #
-#   runcast-VERSION.tar.gz                     the sources, with the built dashboard: they are
-#                                              built without npm and without network
+#   runcast-VERSION.tar.gz                     the sources, with the built dashboard: building them
+#                                              needs neither npm nor a network
 #   debian/                                    packages for this release of Debian, and their
 #                                              source package
 #   runcast-VERSION-debianN-ARCH.tar.gz        the program alone, without a package
 #   runcast-VERSION-debianN-ARCH.spdx.json     the parts of the program (SPDX 2.3)
 #   SHA256SUMS
 #
-# The packages are built from the source archive, without network if the kernel allows that. The same
-# commit gives the same bytes on the same release of Debian: times are those of the commit. For other
-# releases and processors run this there, in a clone or in the unpacked source archive, which needs no
-# npm; "sources" makes that archive only.
+# The packages are built from the source archive, without network access if the kernel allows that. The
+# same commit gives the same bytes on the same release of Debian, since all times are those of the commit.
+# For another release or processor run this on such a machine, in a clone or in the unpacked source
+# archive, which needs no npm. "sources" builds only that archive.
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -42,13 +42,13 @@ out=$(cd "$out" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/runcast-release.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# Packs a folder of $work, so that its bytes depend on its content only.
+# Packs a folder of $work. The bytes of the archive depend only on the folder's content.
 pack() { # FOLDER ARCHIVE
     tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
         --numeric-owner -c "$1" | gzip -9n >"$2"
 }
 
-# In an unpacked source archive the packed files already exist.
+# In an unpacked source archive the dashboard is already built, so its files are packed again.
 make_sources() {
     mkdir "$work/$name"
     if [ ! -e .git ]; then
@@ -62,18 +62,18 @@ make_sources() {
     pack "$name" "$out/$name.tar.gz"
 }
 
-# Runs a command without network, if we are allowed to take it away.
+# Runs a command without network access if the kernel allows that, otherwise with a warning.
 offline() { # COMMAND…
     if unshare --net --map-root-user true 2>/dev/null; then
         unshare --net --map-root-user "$@"
     else
-        echo "deploy/release.sh: the packages are built beside a network" >&2
+        echo "deploy/release.sh: cannot disable the network; the packages are built with network access" >&2
         "$@"
     fi
 }
 
-# The version names the release of Debian that it was built for, so that an upgrade of Debian brings
-# the package of the next.
+# The version of a package contains the release of Debian, so that an upgrade of Debian also upgrades
+# to the package for the next release.
 make_packages() {
     mv "$work/$name" "$work/build"
     cp "$out/$name.tar.gz" "$work/runcast_$version.orig.tar.gz"

@@ -3,7 +3,7 @@
 #
 #   deploy/run.sh [options of runcast…]
 #
-# The second start installs and builds nothing.
+# Once everything is installed and built, it only starts the gateway.
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -3,7 +3,7 @@
     python3 sbom.py PROGRAM PACKAGE-LOCK.JSON NAME
 
 It lists the libraries that the program loads here, with the Debian packages that they belong to. It
-also lists parts that are compiled in: llhttp, if the release has no library of it, and the npm
+also lists parts that are compiled in: llhttp, if the release lacks it as a library, and the npm
 packages in the dashboard."""
 import datetime
 import hashlib
@@ -26,7 +26,7 @@ def package_of(path):
                   if not line.startswith("diversion by ")]
         if owners:
             return owners[0].split(",")[0]
-    raise SystemExit(f"sbom.py: {path} belongs to no package")
+    raise SystemExit(f"sbom.py: {path} is not part of a package")
 
 
 def libraries(program):

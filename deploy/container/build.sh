@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Makes the container image of the gateway as an archive for docker load and podman load:
+# Builds the container image of the gateway, as an archive for docker load and podman load:
 #
 #   deploy/container/build.sh [FOLDER [PROGRAM]]
 #
 #   FOLDER                                    default: build-container
-#   PROGRAM                                   a program that is built already
+#   PROGRAM                                   a program that is already built; default: builds it
 #
 #   runcast-VERSION-image-ARCH.tar.gz         docker load < …, podman load < …
 #
 # The image contains the program, the libraries that it loads, time zones and certificates, and nothing
 # else: no shell, no package manager. buildah assembles it from this machine's files, without a daemon
-# and without a base image; deploy/release.sh records what the libraries are. The same commit gives the
-# same layer on the same release of Debian.
+# and without a base image. The file runcast-*.spdx.json of deploy/release.sh lists the libraries. The
+# same commit gives the same layer on the same release of Debian.
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -28,7 +28,7 @@ version=$(sed -n 's/^project(runcast VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 arch=$(dpkg --print-architecture)
 time=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CMakeLists.txt)
 description="Gateway of background tasks. Deployed tasks execute elsewhere: runcast supervise"
-user=65532 # the usual id in images without a user of their own
+user=65532 # the id that images without other users commonly use
 out=${1:-build-container}
 mkdir -p "$out"
 archive=$(cd "$out" && pwd)/runcast-$version-image-$arch.tar.gz
@@ -41,12 +41,12 @@ finish() {
 }
 trap finish EXIT
 
-# Uses a storage of its own: everything else on the machine is neither read nor changed.
+# Runs buildah with its own storage, so that it neither reads nor changes other images on the machine.
 buildah_here() { # WORD…
     BUILDAH_FORMAT=docker buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs "$@"
 }
 
-# Adds a file and the targets of its symbolic links, at the same paths.
+# Adds a file at the same path. If it is a symbolic link, its target is added instead of the link.
 add_file() { # PATH
     local target
     target=$(readlink -f "$1")

@@ -28,12 +28,12 @@ def text_of(literal):
 
 
 def rows(path):
-    """Yields (macro, arguments) of each row of a .def file. An argument is the text that its string
-    literals make, or its words."""
+    """Yields (macro, arguments) of each row of a .def file. An argument is the text of its string
+    literals, or its words."""
     tokens = (token for token in TOKEN.findall(path.read_text()) if not token.startswith("/*"))
     for macro in tokens:
         if next(tokens) != "(":
-            raise SystemExit(f"{path}: after {macro} comes no (")
+            raise SystemExit(f'{path}: {macro} is not followed by "("')
         arguments, depth = [[]], 1
         while depth:
             token = next(tokens)
@@ -115,7 +115,7 @@ class Form:
         self.shown = " ".join(filter(None, (form, usage)))
         self.verb = "" if form.startswith("--") else form
         self.argument, self.options = "", [[form, ""]] if form.startswith("--") else []
-        waits = False  # the option before may have a value
+        waits = False  # the previous word is an option that may have a value
         for word in usage.split():
             part = word.strip("[]")
             if part.startswith("--"):
@@ -188,7 +188,7 @@ def paragraph(lines):
 
 
 def man_version():
-    return f"This page is of version {version}.\n\n"
+    return f"This page describes version {version}.\n\n"
 
 
 def man_commands():
@@ -234,7 +234,7 @@ def values_of(argument):
 
 
 def values_of_option(name, value):
-    """The values of an option. --env never takes dev: it has neither deployed versions nor worker tokens."""
+    """The values of an option. --env never takes dev, which has neither deployed versions nor worker tokens."""
     return ("words", "staging prod preview") if name == "--env" else values_of(value)
 
 
@@ -316,7 +316,7 @@ def fish_argument(values):
 
 
 def fish_form(form):
-    """Where a form begins: after its command, and after its second word if it has one."""
+    """The completions of a form. They apply after its command, and after its second word if it has one."""
     start = f"complete -c runcast -n '__fish_seen_subcommand_from {form.command}"
     place = f"{start}{form.verb and '; and __fish_seen_subcommand_from ' + form.verb}'"
     out = f"{start}' -a {form.verb}\n" if form.verb else ""
@@ -371,7 +371,7 @@ def main():
         out += part() if part else re.sub(r"@((?:PROTOCOL|CLOSE)_\w+)@",
                                           lambda name: constants[name[1]], line)
     if left := re.search(r"^@[a-z-]+@$", out, re.M):
-        raise SystemExit(f"{template}: there is no part {left[0]}")
+        raise SystemExit(f"{template}: unknown part {left[0]}")
     Path(output).write_text(out)
 
 
