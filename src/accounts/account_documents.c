@@ -250,17 +250,6 @@ static enum err add_key(struct accounts *accounts, const json_t *body,
     return OK;
 }
 
-static bool read_hash(const char *text, unsigned char hash[HASH_LEN])
-{
-    long len = 0;
-    unsigned char *bytes = OPENSSL_hexstr2buf(text, &len);
-    bool read = bytes && len == HASH_LEN;
-    if (read)
-        memcpy(hash, bytes, HASH_LEN);
-    OPENSSL_free(bytes);
-    return read;
-}
-
 /* owner: the member that has the id of the user or, for a worker token, of the project. */
 static bool add_token(struct accounts *accounts, const json_t *body,
                       const struct document *document, const char *owner)
@@ -269,7 +258,8 @@ static bool add_token(struct accounts *accounts, const json_t *body,
     unsigned char hash[HASH_LEN];
     struct secret *secret = NULL;
     if (take_text(body, "hash", text, sizeof(text)) &&
-        take_text(body, owner, owner_id, sizeof(owner_id)) && read_hash(text, hash))
+        take_text(body, owner, owner_id, sizeof(owner_id)) &&
+        accounts_read_hash(text, hash))
         secret = add_secret(accounts, hash, owner_id, document, NULL);
     if (!secret)
         return false;

@@ -161,12 +161,15 @@ void draft_end(struct draft *draft, const struct secret *secret)
 
 void draft_revoke_token(struct draft *draft, const struct secret *token)
 {
+    size_t at = draft->count;
     draft_end(draft, token);
-    list_each (link, &token->user->secrets) {
-        const struct secret *secret = container_of(link, struct secret, of_owner);
-        if (secret->by && !secret->ended && strcmp(secret->by, token->document) == 0 &&
-            draft->count < DRAFT_MAX)
-            draft_end(draft, secret);
+    for (; at < draft->count; at++) {
+        struct slice maker = bytes_slice(draft->changes[at].document.name);
+        list_each (link, &token->user->secrets) {
+            const struct secret *secret = container_of(link, struct secret, of_owner);
+            if (secret->by && slice_is(maker, secret->by) && draft->count < DRAFT_MAX)
+                draft_end(draft, secret);
+        }
     }
 }
 
@@ -312,8 +315,8 @@ static void add_token(struct draft *draft, enum document_kind kind, struct buf *
     add(draft, kind, hash_text, 0, body);
 }
 
-void draft_token(struct draft *draft, const char *user_id, struct slice name,
-                 const char *token, int64_t ends_at)
+void draft_token(struct draft *draft, const char *user_id, const struct secret *by,
+                 struct slice name, const char *token, int64_t ends_at)
 {
     char hash_text[2 * HASH_LEN + 1];
     struct buf body = { 0 };
@@ -321,6 +324,8 @@ void draft_token(struct draft *draft, const char *user_id, struct slice name,
     add_member(&body, "user", slice_of(user_id));
     if (ends_at)
         buf_print(&body, ",\"endsAt\":%lld", (long long)ends_at);
+    if (by)
+        add_member(&body, "by", slice_of(by->document));
     add_token(draft, DOC_TOKEN, &body, name, hash_text);
 }
 
@@ -339,7 +344,8 @@ void draft_sign_in(struct draft *draft, const char *user_id, const struct secret
 
 void draft_link(struct draft *draft, const char *user_id, const char *token)
 {
-    draft_token(draft, user_id, SLICE("one-time link"), token, draft->now_ms + LINK_TTL_MS);
+    draft_token(draft, user_id, NULL, SLICE("one-time link"), token,
+                draft->now_ms + LINK_TTL_MS);
 }
 
 void draft_worker_token(struct draft *draft, const char *project_id, unsigned serves,

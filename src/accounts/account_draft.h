@@ -72,9 +72,9 @@ void draft_branch(struct draft *draft, uint32_t number, const struct account *pr
 void draft_archive(struct draft *draft, const struct account *branch);
 void draft_user(struct draft *draft, const char *organization_id, struct slice name,
                 struct slice email, char id[ID_MAX]);
-/* ends_at: Unix ms; 0: valid until revoked. */
-void draft_token(struct draft *draft, const char *user_id, struct slice name,
-                 const char *token, int64_t ends_at);
+/* by: the token that makes it; NULL: none. ends_at: Unix ms; 0: valid until revoked. */
+void draft_token(struct draft *draft, const char *user_id, const struct secret *by,
+                 struct slice name, const char *token, int64_t ends_at);
 /* A sign-in to the dashboard. by: the token that signed in; NULL: a one-time link. */
 void draft_sign_in(struct draft *draft, const char *user_id, const struct secret *by,
                    const char *token, int64_t ends_at);
@@ -86,7 +86,8 @@ void draft_worker_token(struct draft *draft, const char *project_id, unsigned se
 
 /* Removes a secret that was revoked or whose grace period has ended. */
 void draft_end(struct draft *draft, const struct secret *secret);
-/* Removes a personal token and the sign-ins that were made with it. */
+/* Removes a personal token, and as many as fit of those that it has made, and these in
+ * turn. The others end with it, too, but their documents stay for now. */
 void draft_revoke_token(struct draft *draft, const struct secret *token);
 
 /* Adds a new main key; the earlier main keys stay valid for at most grace_ms.

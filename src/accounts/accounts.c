@@ -278,6 +278,27 @@ static void end_deleted(struct accounts *accounts)
     }
 }
 
+/* Ends the tokens whose makers have ended. They stay in memory until the store has nothing
+ * of them any more. */
+static void end_made(struct accounts *accounts)
+{
+    struct secret *secret;
+    bool more = true;
+    while (more) {
+        size_t at = 0;
+        more = false;
+        while ((secret = table_next(&accounts->secrets, &at))) {
+            const struct secret *maker = secret->user && secret->by && !secret->ended
+                                             ? accounts_find_token(accounts, secret->by)
+                                             : secret;
+            if (maker == secret || (maker && !maker->ended))
+                continue;
+            secret->ended = more = true;
+            accounts->endings++;
+        }
+    }
+}
+
 enum err accounts_link(struct accounts *accounts, struct failure *why)
 {
     size_t at = 0;
@@ -289,8 +310,10 @@ enum err accounts_link(struct accounts *accounts, struct failure *why)
         err = link_secret(accounts, secret, why);
     if (!err)
         err = link_environments(accounts, why);
-    if (!err)
+    if (!err) {
         end_deleted(accounts);
+        end_made(accounts);
+    }
     return err;
 }
 
@@ -312,6 +335,23 @@ struct secret *accounts_find_secret(const struct accounts *accounts,
     struct slice key = { (const char *)hash, HASH_LEN };
     struct secret *secret = table_find(&accounts->secrets, key);
     return secret && CRYPTO_memcmp(secret->hash, hash, HASH_LEN) == 0 ? secret : NULL;
+}
+
+bool accounts_read_hash(const char *text, unsigned char hash[HASH_LEN])
+{
+    long len = 0;
+    unsigned char *bytes = OPENSSL_hexstr2buf(text, &len);
+    bool read = bytes && len == HASH_LEN;
+    if (read)
+        memcpy(hash, bytes, HASH_LEN);
+    OPENSSL_free(bytes);
+    return read;
+}
+
+struct secret *accounts_find_token(const struct accounts *accounts, const char *document)
+{
+    unsigned char hash[HASH_LEN];
+    return accounts_read_hash(document, hash) ? accounts_find_secret(accounts, hash) : NULL;
 }
 
 struct secret *accounts_secret(struct accounts *accounts, struct slice text, int64_t now_ms)

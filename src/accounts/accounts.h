@@ -144,11 +144,12 @@ struct secret {
     bool ended;         /* revoked, or its project deleted */
     bool replaced;      /* a key that another one has replaced */
     bool signed_in;     /* a sign-in */
-    char *by;           /* document of the token that signed in; NULL: a one-time link */
-    int64_t fresh_at;   /* Unix ms of the last proof of who signed in; 0: none */
-    unsigned serves;    /* of a worker token: bits of enum environment_type; else 0 */
-    bool serves_all;    /* a worker token for all projects; it has no document */
-    char only[ID_MAX];  /* only for projects of this organization; "": any */
+    char *by;           /* document of the personal token that made it; NULL: none */
+    int64_t proof_ends_at;   /* end of the token that last confirmed it; 0: none */
+    int64_t fresh_at;        /* Unix ms of the last proof of who signed in; 0: none */
+    unsigned serves;         /* of a worker token: bits of enum environment_type; else 0 */
+    bool serves_all;         /* a worker token for all projects; it has no document */
+    char only[ID_MAX];       /* only for projects of this organization; "": any */
     struct account *account; /* of a key; set by accounts_link */
     struct user *user;       /* of a personal token; set by accounts_link */
     struct project *project; /* of a worker token; set by accounts_link */

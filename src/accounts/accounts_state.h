@@ -32,5 +32,9 @@ struct user *accounts_find_user(struct accounts *accounts, const char *id);
 /* Finds a secret by its hash, even after its end time. */
 struct secret *accounts_find_secret(const struct accounts *accounts,
                                     const unsigned char hash[HASH_LEN]);
+/* Reads the hex digits of a hash. */
+bool accounts_read_hash(const char *text, unsigned char hash[HASH_LEN]);
+/* Finds a personal token by the name of its document. */
+struct secret *accounts_find_token(const struct accounts *accounts, const char *document);
 /* Removes the secret from the tables and wipes its clear text. */
 void accounts_end_secret(struct accounts *accounts, struct secret *secret);

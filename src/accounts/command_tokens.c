@@ -7,7 +7,7 @@ void command_generate_token(struct account_command *command, struct draft *draft
                             const char *name)
 {
     bootstrap_generate_token(command->token);
-    draft_token(draft, command->user->id, slice_of(name), command->token, 0);
+    draft_token(draft, command->user->id, NULL, slice_of(name), command->token, 0);
     fprintf(command->out, "%s\n", command->token);
 }
 

@@ -21,7 +21,7 @@ size_t accounts_bootstrap(struct accounts *accounts, const struct bootstrap *boo
                           bootstrap->secret_keys[i]);
     draft_user(&draft, organization_id, SLICE("Admin"), SLICE("admin@example.com"),
                user_id);
-    draft_token(&draft, user_id, SLICE("first"), bootstrap->personal_token, 0);
+    draft_token(&draft, user_id, NULL, SLICE("first"), bootstrap->personal_token, 0);
     if (*bootstrap->link)
         draft_link(&draft, user_id, bootstrap->link);
     return draft.count;

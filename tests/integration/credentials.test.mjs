@@ -185,6 +185,20 @@ describe("a personal access token", () => {
     for (const one of [token, tab]) assert.equal((await gateway.get("/api/v2/whoami", { key: one })).status, 401);
   });
 
+  test("makes no token that outlives it, also through others and through its sign-ins, and takes them along", async () => {
+    const make = async (key, expiresIn) => (await call("POST", "/api/v1/tokens", { name: "made", expiresIn }, key)), within = ({ expiresAt }) => assert.ok(new Date(expiresAt) - Date.now() <= 3_600_000, expiresAt);
+    const first = await make(keys.pat, "1h"), second = await make(first.token), tab = await signIn(second.token), third = await make(tab, "30d"), short = await make(first.token, "10m");
+    for (const one of [first, second, third]) within(one);
+    assert.ok(new Date(short.expiresAt) - Date.now() <= 600_000, short.expiresAt);
+    const stolen = await signIn();
+    assert.equal((await gateway.post("/api/v1/sign-in/confirm", { code: first.token }, { key: stolen })).status, 200);
+    within(await make(stolen));
+    assert.equal((await make(await signIn())).expiresAt, undefined, "a one-time link sets no end");
+    await call("DELETE", `/api/v1/tokens/${first.id}`, undefined, await signIn());
+    const states = await Promise.all([first.token, second.token, tab, third.token, short.token].map(async (key) => (await gateway.get("/api/v2/whoami", { key })).status));
+    assert.deepEqual(states, Array(5).fill(401));
+  });
+
   test("ends itself without a fresh sign-in: a page signs out", async () => {
     const { token, id } = await call("POST", "/api/v1/tokens", { name: "own" }, keys.pat);
     await call("DELETE", `/api/v1/tokens/${id}`, undefined, token);

@@ -17,6 +17,7 @@
 #include "accounts/account_writer.h"
 #include "accounts/auth/logins.h"
 #include "accounts/bootstrap.h"
+#include "accounts/user_tokens.h"
 #include "api/browser/own_host.h"
 #include "api/request/quotas.h"
 #include "api/request/request_log.h"
@@ -44,7 +45,8 @@ struct signing {
     char user_id[ID_MAX];
     char name[96]; /* of the new token; of a login */
     char token[PERSONAL_TOKEN_MAX];
-    int64_t ends_at; /* Unix ms; 0: never */
+    int64_t ends_at;       /* Unix ms; 0: never */
+    int64_t proof_ends_at; /* of the token that confirms; 0: never */
 };
 
 static const char wrong_link[] =
@@ -154,8 +156,9 @@ static enum err decide(struct account_write *write, struct accounts *accounts,
     if (code)
         draft_by_code(op, draft, code);
     else
-        draft_token(draft, user->id, slice_of(op->name), op->token, 0);
-    return OK;
+        refused = user_token_draft(draft, by, slice_of(op->name), op->token, &op->ends_at,
+                                   &write->why);
+    return refused;
 }
 
 static void reply_sign_in(struct signing *op, const struct user *user)
@@ -283,6 +286,8 @@ static enum err decide_confirm(struct account_write *write, struct accounts *acc
                        "This is a link or token of another user; sign out first to use it");
     if (is_link(op->code))
         draft_end(draft, code);
+    else
+        op->proof_ends_at = code->ends_at;
     op->ends_at = draft->now_ms + SECRET_FRESH_MS;
     return OK;
 }
@@ -299,6 +304,7 @@ static void on_confirmed(struct account_write *write, enum err status)
         api_reply_error(call, status);
     } else {
         call->identity->secret->fresh_at = op->ends_at - SECRET_FRESH_MS;
+        call->identity->secret->proof_ends_at = op->proof_ends_at;
         text_from_time(op->ends_at, until);
         api_reply_value(call, 200, json_pack("{s:s}", "freshUntil", until));
     }

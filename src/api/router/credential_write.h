@@ -20,6 +20,7 @@ struct credential_write {
     char id[SECRET_ID_LEN + 1];
     char label[ACCOUNT_NAME_MAX + 1];
     int64_t ttl_ms;              /* of the new one; 0: until it is revoked */
+    int64_t ends_at;             /* of a new token, Unix ms; 0: until it is revoked */
     int64_t grace_ms;            /* of the replaced one */
     char secret[SECRET_KEY_MAX]; /* of the new one, in clear */
     struct claim claim;          /* for the request id; this struct owns its key */

@@ -116,7 +116,7 @@ static const struct route routes[] = {
       .auth = AUTH_PERSONAL, .body_limit = CREDENTIAL_BODY, .handle = token_create,
       .id = "create_token_v1", .summary = "Make a personal access token, which is shown once",
       .body = "{name: string, expiresIn?: string|null, ...}",
-      .reply = "{id: string, name: string, token: string}",
+      .reply = "{id: string, name: string, token: string, expiresAt?: datetime}",
       .also = "403 422" },
     { .method = HTTP_DELETE_, .path = "/api/v1/tokens/{tokenId}",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = token_revoke,

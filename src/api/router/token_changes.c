@@ -2,27 +2,11 @@
  *
  * Only the hash of a token is stored, so it is shown once, in the response that makes it.
  * Users see and end their own tokens only. */
+#include "accounts/user_tokens.h"
 #include "api/router/credential_write.h"
 #include "api/router/credentials.h"
 #include "base/mem.h"
 #include "base/text.h"
-
-enum { TOKENS_MAX = 50 /* valid ones of a user; runcast token create makes more */ };
-
-static enum err check_count(struct credential_write *op, int64_t now_ms)
-{
-    struct user *user = op->call->identity->user;
-    size_t count = secrets_count(&user->secrets, now_ms);
-    if (count >= TOKENS_MAX)
-        return explain(&op->write.why, ERR_RULE,
-                       "You have too many valid tokens (%zu, max %d); revoke some", count,
-                       TOKENS_MAX);
-    if (!secrets_made_count(&user->made, CREDENTIALS_A_DAY, now_ms))
-        return explain(&op->write.why, ERR_RULE,
-                       "Too many tokens were made for you today (max %d)",
-                       CREDENTIALS_A_DAY);
-    return OK;
-}
 
 /* ---- making ---- */
 
@@ -32,21 +16,25 @@ static enum err decide_create(struct account_write *write, struct accounts *acco
     struct credential_write *op = container_of(write, struct credential_write, write);
     (void)accounts;
     enum err refused = credential_check_caller(op, draft->now_ms);
-    refused = refused ? refused : check_count(op, draft->now_ms);
     if (refused)
         return refused;
+    op->ends_at = op->ttl_ms ? draft->now_ms + op->ttl_ms : 0;
     bootstrap_generate_token(op->secret);
     credential_show_id(op->secret, op->id);
-    draft_token(draft, op->call->identity->user->id, slice_of(op->label), op->secret,
-                op->ttl_ms ? draft->now_ms + op->ttl_ms : 0);
-    return OK;
+    return user_token_draft(draft, op->call->identity->secret, slice_of(op->label),
+                            op->secret, &op->ends_at, &write->why);
 }
 
 static void reply_token(struct credential_write *op)
 {
-    api_reply_value(
-        op->call, 200,
-        json_pack("{s:s, s:s, s:s}", "id", op->id, "name", op->label, "token", op->secret));
+    char ends_at[TIME_TEXT_LEN + 1];
+    json_t *body =
+        json_pack("{s:s, s:s, s:s}", "id", op->id, "name", op->label, "token", op->secret);
+    if (op->ends_at) {
+        text_from_time(op->ends_at, ends_at);
+        json_object_set_new(body, "expiresAt", json_string(ends_at));
+    }
+    api_reply_value(op->call, 200, body);
 }
 
 enum err token_create(struct api_call *call)

@@ -414,6 +414,54 @@ static void sign_in_ends_with_its_token(void **state)
     }
 }
 
+/* Makes tokens tr_pat_0 to tr_pat_19, each by the one before. Returns the first's maker. */
+static struct secret *make_chain(struct world *world)
+{
+    struct slice first = slice_of(world->bootstrap.personal_token);
+    const struct secret *by = accounts_secret(world->accounts, first, now_ms);
+    for (int i = 0; i < 20; i++) {
+        char token[16];
+        struct draft draft = begin(world, now_ms);
+        snprintf(token, sizeof(token), "tr_pat_%d", i);
+        draft_token(&draft, by->user->id, by, SLICE("made"), token, 0);
+        commit(world, &draft);
+        by = accounts_secret(world->accounts, slice_of(token), now_ms);
+        assert_non_null(by);
+    }
+    return accounts_secret(world->accounts, first, now_ms);
+}
+
+static void assert_chain_ended(struct world *world)
+{
+    for (int i = 0; i < 2; i++) {
+        assert_false(valid_at(world, "tr_pat_0", now_ms));
+        assert_false(valid_at(world, "tr_pat_19", now_ms));
+        restart(world);
+    }
+}
+
+static void revoked_token_takes_along_whatever_it_made(void **state)
+{
+    struct world *world = *state;
+    struct secret *first = make_chain(world);
+    struct draft draft = begin(world, now_ms);
+    draft_revoke_token(&draft, first);
+    assert_int_equal(draft.count, 21);
+    commit(world, &draft);
+    assert_chain_ended(world);
+}
+
+/* A draft may have no space for all of them. */
+static void token_whose_maker_is_gone_is_invalid(void **state)
+{
+    struct world *world = *state;
+    struct secret *first = make_chain(world);
+    struct draft draft = begin(world, now_ms);
+    draft_end(&draft, first);
+    commit(world, &draft);
+    assert_chain_ended(world);
+}
+
 static void sign_in_is_fresh_for_ten_minutes(void **state)
 {
     struct world *world = *state;
@@ -486,7 +534,7 @@ static void a_second_organization_has_its_own_projects_and_users(void **state)
                           project, (enum environment_type)i, key);
     }
     draft_user(&draft, organization, SLICE("Ada"), SLICE("ada@example.com"), user);
-    draft_token(&draft, user, SLICE("laptop"), token, 0);
+    draft_token(&draft, user, NULL, SLICE("laptop"), token, 0);
     commit(world, &draft);
     for (int i = 0; i < 2; i++) {
         struct user *ada = accounts_user(world->accounts, SLICE("ada@example.com"));
@@ -592,6 +640,8 @@ int main(void)
         IN_WORLD(rotation_of_the_main_key_leaves_labeled_keys),
         IN_WORLD(labeled_key_is_replaced_by_one_of_the_same_label),
         IN_WORLD(sign_in_ends_with_its_token),
+        IN_WORLD(revoked_token_takes_along_whatever_it_made),
+        IN_WORLD(token_whose_maker_is_gone_is_invalid),
         IN_WORLD(sign_in_is_fresh_for_ten_minutes),
         IN_WORLD(limit_of_made_secrets_is_per_day),
         IN_WORLD(no_document_contains_a_new_key),
