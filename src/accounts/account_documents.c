@@ -202,6 +202,7 @@ static struct secret *add_secret(struct accounts *accounts,
         return NULL;
     }
     struct secret *secret = mem_new(struct secret);
+    secret->refs = 1;
     memcpy(secret->hash, hash, HASH_LEN);
     snprintf(secret->owner_id, sizeof(secret->owner_id), "%s", owner_id);
     secret->key = key;

@@ -5,6 +5,7 @@
  * ids are looked up on every request and are in hash tables; the others are in lists. */
 #include "accounts/accounts_state.h"
 
+#include <assert.h>
 #include <openssl/crypto.h>
 
 #include "accounts/variables.h"
@@ -49,8 +50,20 @@ struct accounts *accounts_create(struct vault *vault)
 
 /* ---- freeing ---- */
 
-static void destroy_secret(struct secret *secret)
+struct secret *secret_ref(struct secret *secret)
 {
+    if (secret)
+        secret->refs++;
+    return secret;
+}
+
+void secret_unref(struct secret *secret)
+{
+    if (!secret)
+        return;
+    assert(secret->refs > 0);
+    if (--secret->refs > 0)
+        return;
     secret_forget(secret->key);
     free(secret->document);
     free(secret->name);
@@ -63,10 +76,10 @@ static void destroy_secrets(struct accounts *accounts)
     size_t at = 0;
     struct secret *secret;
     while ((secret = table_next(&accounts->secrets, &at)))
-        destroy_secret(secret);
+        secret_unref(secret);
     table_finish(&accounts->secrets);
     list_each (link, &accounts->ended)
-        destroy_secret(container_of(link, struct secret, of_owner));
+        secret_unref(container_of(link, struct secret, of_owner));
 }
 
 static void destroy_environments(struct accounts *accounts)
@@ -117,11 +130,14 @@ void accounts_end_secret(struct accounts *accounts, struct secret *secret)
 {
     table_remove(&accounts->secrets, secret_key(secret));
     list_remove(&secret->of_owner);
-    list_append(&accounts->ended, &secret->of_owner);
     secret_forget(secret->key);
     secret->key = NULL;
     secret->ended = true;
     accounts->endings++;
+    if (secret->project)
+        list_append(&accounts->ended, &secret->of_owner);
+    else
+        secret_unref(secret);
 }
 
 /* ---- references ---- */
@@ -504,6 +520,7 @@ enum err accounts_serve_all(struct accounts *accounts, struct slice token,
     if (!slice_starts(token, "tr_wgt_") || accounts_find_secret(accounts, hash))
         return ERR_INVALID;
     struct secret *secret = mem_new(struct secret);
+    secret->refs = 1;
     memcpy(secret->hash, hash, HASH_LEN);
     secret->name = mem_text(SLICE("supervise role"));
     secret->document = mem_text(SLICE(""));

@@ -129,8 +129,10 @@ struct account {
  * it. Users may make more keys, each with a label; they open the same environment. A
  * sign-in is a personal token with which a person uses the dashboard.
  *
- * It stays in memory after it has ended, because identities point to it. */
+ * After it has ended, it is freed with its last reference. Reference-counted on the loop
+ * thread. */
 struct secret {
+    uint32_t refs;
     unsigned char hash[HASH_LEN];
     char owner_id[ID_MAX]; /* of its environment, user or project */
     char *document;        /* name of its document */
@@ -227,6 +229,10 @@ enum { SECRET_ID_LEN = 12 };
 void secret_show_id(const struct secret *secret, char id[SECRET_ID_LEN + 1]);
 /* Finds a secret of one owner by that id. Returns NULL if there is none. */
 struct secret *secret_find(const struct list *of_owner, const char *id);
+
+/* For pointers that are kept beyond a turn of the loop. Both ignore NULL. */
+struct secret *secret_ref(struct secret *secret);
+void secret_unref(struct secret *secret);
 
 /* Returns true for a worker token, of one project or of all. */
 bool secret_is_of_worker(const struct secret *secret);

@@ -14,7 +14,7 @@ struct accounts {
     struct table by_id;     /* struct account, by id */
     struct table branches;  /* struct account, by branch_key; only open ones */
     struct table secrets;   /* struct secret, by hash; only those not removed */
-    struct list ended;      // secret::of_owner
+    struct list ended;      // secret::of_owner; worker tokens: builders point to them
     struct list gone;       // user::link; identities may point to them
     struct list deleted;    // project::link; the same
     struct list closed;     // organization::link, of deleted ones; projects point to them
@@ -36,5 +36,6 @@ struct secret *accounts_find_secret(const struct accounts *accounts,
 bool accounts_read_hash(const char *text, unsigned char hash[HASH_LEN]);
 /* Finds a personal token by the name of its document. */
 struct secret *accounts_find_token(const struct accounts *accounts, const char *document);
-/* Removes the secret from the tables and wipes its clear text. */
+/* Removes the secret from the tables, wipes its clear text, and frees it with its last
+ * reference. */
 void accounts_end_secret(struct accounts *accounts, struct secret *secret);

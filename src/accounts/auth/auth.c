@@ -131,6 +131,8 @@ void identity_unref(struct identity *identity)
     assert(identity->refs > 0);
     if (--identity->refs > 0)
         return;
+    secret_unref(identity->secret);
+    secret_unref(identity->granted_by);
     free(identity->subject);
     free_texts(identity->scopes, identity->scope_count);
     free_texts(identity->skip_columns, identity->skip_count);
@@ -140,7 +142,7 @@ void identity_unref(struct identity *identity)
 struct identity *identity_on_branch(const struct identity *identity, struct account *branch)
 {
     struct identity *copy = identity_create(identity->kind, identity->hash);
-    copy->secret = identity->secret;
+    copy->secret = secret_ref(identity->secret);
     copy->account = branch;
     return copy;
 }
@@ -307,7 +309,7 @@ static enum err verify(struct account *account, struct slice token, int64_t now_
         struct secret *secret = container_of(link, struct secret, of_owner);
         if (secret_is_valid(secret, now_ms) &&
             !jwt_verify(token, slice_of(secret->key), now_ms, payload, why)) {
-            *signer = secret;
+            *signer = secret_ref(secret);
             return OK;
         }
     }
@@ -325,7 +327,7 @@ static enum err find_grant(struct auth *auth, const json_t *claims, int64_t now_
         user_id ? accounts_user(auth->accounts, slice_of(user_id)) : NULL;
     if (!id)
         return OK;
-    identity->granted_by = user ? secret_find(&user->secrets, id) : NULL;
+    identity->granted_by = secret_ref(user ? secret_find(&user->secrets, id) : NULL);
     if (!identity->granted_by || !grant_holds(identity, now_ms))
         return explain(why, ERR_UNAUTHORIZED,
                        "the personal token that requested it has ended");
@@ -375,7 +377,7 @@ static enum err identify_new(struct auth *auth, struct slice text, int64_t now_m
     identity->kind = personal ? CREDENTIAL_PERSONAL_TOKEN
                      : worker ? CREDENTIAL_WORKER_TOKEN
                               : CREDENTIAL_SECRET_KEY;
-    identity->secret = secret;
+    identity->secret = secret_ref(secret);
     identity->account = secret->account;
     identity->user = secret->user;
     return OK;
@@ -397,7 +399,7 @@ static struct identity *identify_build(struct auth *auth, const unsigned char *h
         if (!secret_is_valid(secret, now_ms))
             continue;
         struct identity *identity = identity_create(CREDENTIAL_BUILD_KEY, hash);
-        identity->secret = secret;
+        identity->secret = secret_ref(secret);
         identity->account = build->account;
         memcpy(identity->build, build->deployment, sizeof(identity->build));
         return identity;

@@ -24,6 +24,7 @@ void logins_end(struct logins *logins, struct login *login)
 {
     list_remove(&login->link);
     logins->count--;
+    secret_unref(login->approver);
     OPENSSL_cleanse(login, sizeof(*login));
     free(login);
 }
@@ -125,13 +126,13 @@ struct login *logins_find(struct logins *logins, struct slice code, int64_t now_
 }
 
 /* The alphabet has no letters that look alike, and no vowels that would form words. */
-void login_approve(struct login *login, const struct secret *approver)
+void login_approve(struct login *login, struct secret *approver)
 {
     char drawn[12];
     text_random(drawn, sizeof(drawn), "BCDFGHJKLMNPQRSTVWXZ");
     snprintf(login->approval, sizeof(login->approval), "%.4s-%.4s-%.4s", drawn, drawn + 4,
              drawn + 8);
-    login->approver = approver;
+    login->approver = secret_ref(approver);
 }
 
 static bool same(struct slice given, const char *wanted, size_t len)

@@ -32,9 +32,8 @@ enum {
 struct login {
     char code[LOGIN_CODE_LEN + 1];
     char challenge[LOGIN_CHALLENGE_LEN + 1];
-    char approval[15]; /* "ABCD-EFGH-JKLM"; "": not approved yet */
-    /* the token that approved; the issued token ends with it */
-    const struct secret *approver;
+    char approval[15];             /* "ABCD-EFGH-JKLM"; "": not approved yet */
+    struct secret *approver;       /* the token or sign-in that approved; NULL: none yet */
     char client[LOGIN_CLIENT_MAX]; /* the address that began it; "": hidden by a proxy */
     /* the part of the address that limits count */
     unsigned char network[LOGIN_NETWORK_LEN];
@@ -67,7 +66,7 @@ struct login *logins_begin(struct logins *logins, const char *client,
 struct login *logins_find(struct logins *logins, struct slice code, int64_t now_ms);
 
 /* Makes its approval code. approver: the personal token of the approving person. */
-void login_approve(struct login *login, const struct secret *approver);
+void login_approve(struct login *login, struct secret *approver);
 
 /* Returns true if verifier and approval code are both right.
  *

@@ -41,7 +41,7 @@ struct signing {
     struct account_write write;
     /* code of a one-time link, or a personal token; "": a login of the CLI */
     char code[PERSONAL_TOKEN_MAX];
-    const struct secret *approver; /* token of the person who approved such a login */
+    struct secret *approver; /* token of the person who approved such a login */
     char user_id[ID_MAX];
     char name[96]; /* of the new token; of a login */
     char token[PERSONAL_TOKEN_MAX];
@@ -195,6 +195,7 @@ static void on_written(struct account_write *write, enum err status)
         reply_sign_in(op, user);
     else
         reply_token(op);
+    secret_unref(op->approver);
     secret_wipe((char *)op, sizeof(*op));
     free(op);
 }
@@ -537,7 +538,7 @@ static enum err prove(struct api_call *call, const json_t *body)
                        "ends after %d wrong codes",
                        LOGIN_TRIES);
     struct signing *op = signing_create(call);
-    op->approver = login->approver;
+    op->approver = secret_ref(login->approver);
     snprintf(op->name, sizeof(op->name), "trigger.dev login from %s",
              *login->client ? login->client : "behind a proxy");
     logins_end(api_logins(call->api), login);

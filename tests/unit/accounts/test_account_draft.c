@@ -264,10 +264,13 @@ static void replaced_key_without_grace_is_invalid_at_once(void **state)
 {
     struct world *world = *state;
     const char *old = world->bootstrap.secret_keys[ENVIRONMENT_PROD];
-    struct secret *secret = accounts_secret(world->accounts, slice_of(old), now_ms);
+    struct secret *secret =
+        secret_ref(accounts_secret(world->accounts, slice_of(old), now_ms));
     rotate(world, NEW_KEY, now_ms, 0);
     assert_false(secret_is_valid(secret, now_ms));
     assert_null(secret->key);
+    assert_int_equal(secret->refs, 1);
+    secret_unref(secret);
     for (int i = 0; i < 2; i++) {
         assert_false(valid_at(world, old, now_ms));
         assert_true(valid_at(world, NEW_KEY, now_ms));
@@ -506,12 +509,13 @@ static void revoked_token_is_rejected(void **state)
 {
     struct world *world = *state;
     struct slice token = slice_of(world->bootstrap.personal_token);
-    struct secret *secret = accounts_secret(world->accounts, token, now_ms);
+    struct secret *secret = secret_ref(accounts_secret(world->accounts, token, now_ms));
     struct draft draft = begin(world, now_ms);
     assert_non_null(secret->user);
     draft_end(&draft, secret);
     commit(world, &draft);
     assert_false(secret_is_valid(secret, now_ms));
+    secret_unref(secret);
     for (int i = 0; i < 2; i++) {
         assert_null(accounts_secret(world->accounts, token, now_ms));
         restart(world);
