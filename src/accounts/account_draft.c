@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-enum { LINK_TTL_MS = 5 * 60 * 1000 };
+enum { LINK_TTL_MS = 5 * 60 * 1000, EXPIRED_MAX = 32 /* removed with one draft */ };
 
 /* Takes ownership of body. NULL: the document is deleted. */
 static void add(struct draft *draft, enum document_kind kind, const char *name,
@@ -159,6 +159,40 @@ void draft_end(struct draft *draft, const struct secret *secret)
     add(draft, kind, secret->document, secret->version, NULL);
 }
 
+static bool has_room(const struct draft *draft)
+{
+    return draft->count < DRAFT_MAX;
+}
+
+static bool contains(const struct draft *draft, const char *document)
+{
+    for (size_t i = 0; i < draft->count; i++)
+        if (slice_is(bytes_slice(draft->changes[i].document.name), document))
+            return true;
+    return false;
+}
+
+/* Those of a deleted project go with it. */
+static bool has_expired(const struct secret *secret, int64_t now_ms)
+{
+    return (secret->user || (secret->account && !secret->account->archived)) &&
+           !secret_is_valid(secret, now_ms);
+}
+
+void draft_end_expired(struct draft *draft, const struct accounts *accounts)
+{
+    const struct secret *secret;
+    int count = 0;
+    for (size_t at = 0; (secret = accounts_next_secret(accounts, &at));) {
+        if (count == EXPIRED_MAX || !has_room(draft))
+            return;
+        if (!has_expired(secret, draft->now_ms) || contains(draft, secret->document))
+            continue;
+        draft_end(draft, secret);
+        count++;
+    }
+}
+
 void draft_revoke_token(struct draft *draft, const struct secret *token)
 {
     size_t at = draft->count;
@@ -167,7 +201,7 @@ void draft_revoke_token(struct draft *draft, const struct secret *token)
         struct slice maker = bytes_slice(draft->changes[at].document.name);
         list_each (link, &token->user->secrets) {
             const struct secret *secret = container_of(link, struct secret, of_owner);
-            if (secret->by && slice_is(maker, secret->by) && draft->count < DRAFT_MAX)
+            if (secret->by && slice_is(maker, secret->by) && has_room(draft))
                 draft_end(draft, secret);
         }
     }
@@ -422,11 +456,6 @@ void draft_delete_project(struct draft *draft, const struct project *project)
     add_member(&body, "organization", slice_of(project->organization_id));
     buf_print(&body, ",\"deletedAt\":%lld}", (long long)draft->now_ms);
     add(draft, DOC_PROJECT, project->id, project->version, &body);
-}
-
-static bool has_room(const struct draft *draft)
-{
-    return draft->count < DRAFT_MAX;
 }
 
 static void end_secrets(struct draft *draft, const struct list *secrets)

@@ -86,6 +86,9 @@ void draft_worker_token(struct draft *draft, const char *project_id, unsigned se
 
 /* Removes a secret that was revoked or whose grace period has ended. */
 void draft_end(struct draft *draft, const struct secret *secret);
+/* Removes keys and personal tokens that are not valid any more: as many as fit, and at most
+ * 32, so that their documents and memory go with later changes. */
+void draft_end_expired(struct draft *draft, const struct accounts *accounts);
 /* Removes a personal token, and as many as fit of those that it has made, and these in
  * turn. The others end with it, too, but their documents stay for now. */
 void draft_revoke_token(struct draft *draft, const struct secret *token);

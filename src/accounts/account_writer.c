@@ -146,6 +146,7 @@ static void decide(struct account_writer *writer)
         account_writer_finish(writer, err);
         return;
     }
+    draft_end_expired(&draft, writer->accounts);
     writer->commit = (struct store_commit){ .changes = writer->changes,
                                             .change_count = draft.count,
                                             .claims = write->claim,

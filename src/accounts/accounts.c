@@ -410,6 +410,11 @@ void secret_show_id(const struct secret *secret, char id[SECRET_ID_LEN + 1])
     text_to_hex(secret->hash, SECRET_ID_LEN / 2, id);
 }
 
+struct secret *accounts_next_secret(const struct accounts *accounts, size_t *at)
+{
+    return table_next(&accounts->secrets, at);
+}
+
 struct secret *secret_find(const struct list *of_owner, const char *id)
 {
     list_each (link, of_owner) {

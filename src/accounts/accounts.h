@@ -230,6 +230,9 @@ void secret_show_id(const struct secret *secret, char id[SECRET_ID_LEN + 1]);
 /* Finds a secret of one owner by that id. Returns NULL if there is none. */
 struct secret *secret_find(const struct list *of_owner, const char *id);
 
+/* Iterates over those that have not been removed; *at is 0 at first. NULL: no more. */
+struct secret *accounts_next_secret(const struct accounts *accounts, size_t *at);
+
 /* For pointers that are kept beyond a turn of the loop. Both ignore NULL. */
 struct secret *secret_ref(struct secret *secret);
 void secret_unref(struct secret *secret);

@@ -100,9 +100,9 @@ describe("a one-time link", () => {
     assert.equal((await other.get("/api/v2/whoami", { key: token })).status, 200);
     ahead(wall, 12 * 3_600_000 + 1000);
     assert.equal((await other.get("/api/v2/whoami", { key: token })).status, 401);
-    await take(await link()); // creating the next token removes expired ones from the database
+    await other.post(`/api/v1/projects/${keys.ref}/dev/keys`, { name: "next" }, { key: keys.pat }); // any write on keys or tokens removes expired ones from the database
     const { stdout } = await runProgram(["token", "list", "--data", other.data]);
-    assert.equal(stdout.trim().split("\n").length, 2, stdout);
+    assert.equal(stdout.trim().split("\n").length, 1, stdout);
     await other.stop();
   });
 

@@ -73,18 +73,6 @@ static struct slice text_of(const json_t *body, const char *name)
 
 /* ---- the new token ---- */
 
-/* Adds the end of the user's tokens that are no longer valid to the draft. They take at
- * most half of a full draft, which makes another token, too. */
-static void end_old(struct draft *draft, const struct user *user)
-{
-    list_each (link, &user->secrets) {
-        const struct secret *secret = container_of(link, struct secret, of_owner);
-        if (!secret_is_valid(secret, draft->now_ms) && !secret->ended &&
-            draft->count < DRAFT_MAX / 2)
-            draft_end(draft, secret);
-    }
-}
-
 /* Limits the user's valid tokens. Each is stored for good unless it is revoked: a loop of
  * logins must not fill the disk. */
 static enum err check_count(struct user *user, int64_t now_ms, struct failure *why)
@@ -150,7 +138,6 @@ static enum err decide(struct account_write *write, struct accounts *accounts,
     enum err refused = check_count(user, draft->now_ms, &write->why);
     if (refused)
         return refused;
-    end_old(draft, user);
     snprintf(op->user_id, sizeof(op->user_id), "%s", user->id);
     bootstrap_generate_token(op->token);
     if (code)

@@ -443,6 +443,42 @@ static void assert_chain_ended(struct world *world)
     }
 }
 
+static size_t count_stored(struct world *world)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < DOCUMENTS_MAX; i++)
+        count += world->stored[i].name != NULL;
+    return count;
+}
+
+/* The draft ends one of them itself, as a rotation does. */
+static void expired_keys_and_tokens_are_removed_with_a_later_draft(void **state)
+{
+    struct world *world = *state;
+    size_t before = count_stored(world);
+    struct secret *by =
+        accounts_secret(world->accounts, slice_of(world->bootstrap.personal_token), now_ms);
+    make_key(world, "short", NEW_KEY, 5000);
+    make_key(world, "longer", NEWER_KEY, 60000);
+    struct draft draft = begin(world, now_ms);
+    draft_token(&draft, by->user->id, by, SLICE("short"), "tr_pat_one", now_ms + 5000);
+    commit(world, &draft);
+    struct secret *key =
+        secret_ref(accounts_secret(world->accounts, SLICE(NEW_KEY), now_ms));
+    draft = begin(world, now_ms + 4999);
+    draft_end_expired(&draft, world->accounts);
+    assert_int_equal(draft.count, 0);
+    draft = begin(world, now_ms + 5000);
+    draft_end(&draft, key);
+    draft_end_expired(&draft, world->accounts);
+    assert_int_equal(draft.count, 2);
+    commit(world, &draft);
+    assert_int_equal(count_stored(world), before + 1);
+    assert_null(key->key);
+    assert_true(valid_at(world, NEWER_KEY, now_ms + 5000));
+    secret_unref(key);
+}
+
 static void revoked_token_takes_along_whatever_it_made(void **state)
 {
     struct world *world = *state;
@@ -644,6 +680,7 @@ int main(void)
         IN_WORLD(rotation_of_the_main_key_leaves_labeled_keys),
         IN_WORLD(labeled_key_is_replaced_by_one_of_the_same_label),
         IN_WORLD(sign_in_ends_with_its_token),
+        IN_WORLD(expired_keys_and_tokens_are_removed_with_a_later_draft),
         IN_WORLD(revoked_token_takes_along_whatever_it_made),
         IN_WORLD(token_whose_maker_is_gone_is_invalid),
         IN_WORLD(sign_in_is_fresh_for_ten_minutes),
