@@ -12,8 +12,6 @@
 #include "base/mem.h"
 #include "base/vault/secret.h"
 
-enum { DAY_MS = 24 * 60 * 60 * 1000 };
-
 static struct slice account_key(const void *value)
 {
     return slice_of(((const struct account *)value)->id);
@@ -395,14 +393,6 @@ bool secret_is_fresh(const struct secret *secret, int64_t now_ms)
 {
     int64_t age = now_ms - secret->fresh_at;
     return secret->fresh_at && age >= 0 && age < SECRET_FRESH_MS;
-}
-
-bool secrets_made_count(struct secrets_made *made, unsigned most, int64_t now_ms)
-{
-    int64_t day = now_ms / DAY_MS;
-    if (made->day != day)
-        *made = (struct secrets_made){ .day = day };
-    return made->count < most && ++made->count;
 }
 
 void secret_show_id(const struct secret *secret, char id[SECRET_ID_LEN + 1])

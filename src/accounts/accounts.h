@@ -35,12 +35,6 @@ struct organization {
     struct list link;   // accounts::organizations, or ::closed
 };
 
-/* Keys or tokens that were made on one day. It limits memory: ended ones stay there. */
-struct secrets_made {
-    int64_t day; /* days since 1970 */
-    unsigned count;
-};
-
 /* Outer quotas of several environments. */
 struct shared_quotas {
     struct quota answers;    // bytes of unsent responses; counted by net
@@ -84,13 +78,12 @@ struct user {
     uint32_t version;   /* of its document */
     char organization_id[ID_MAX];
     struct organization
-        *organization;        /* set by accounts_link; NULL once the user was removed */
-    struct list secrets;      // secret::of_owner
-    struct list others;       // user::others, of the same address
-    struct quota bodies;      // bytes of requests with these tokens; counted by net
-    struct quota answers;     // bytes of unsent responses; counted by net
-    struct secrets_made made; /* tokens that the API made */
-    struct list link;         // accounts::users, or accounts::gone
+        *organization;    /* set by accounts_link; NULL once the user was removed */
+    struct list secrets;  // secret::of_owner
+    struct list others;   // user::others, of the same address
+    struct quota bodies;  // bytes of requests with these tokens; counted by net
+    struct quota answers; // bytes of unsent responses; counted by net
+    struct list link;     // accounts::users, or accounts::gone
 };
 
 /* One environment of a project: dev, staging, prod, preview, or a branch of preview. */
@@ -104,7 +97,6 @@ struct account {
     struct list secrets;         // secret::of_owner; none of a branch
     struct variables *variables; /* its own; NULL: none was ever set */
     struct quota bodies;         /* quota of requests with its keys, within the project's */
-    struct secrets_made made;    /* keys that users made */
 
     /* Only of a branch; NULL and "" otherwise. */
     char parent_id[ID_MAX];
@@ -262,9 +254,6 @@ size_t secrets_count(const struct list *of_owner, int64_t now_ms);
 /* Returns true if the person has proved within the last ten minutes who signs in. */
 enum { SECRET_FRESH_MS = 10 * 60 * 1000 };
 bool secret_is_fresh(const struct secret *secret, int64_t now_ms);
-
-/* Counts another secret. Returns false if there were `most` on this day already. */
-bool secrets_made_count(struct secrets_made *made, unsigned most, int64_t now_ms);
 
 /* Returns the environment that has its keys: of a branch its parent, else itself. */
 struct account *account_of_keys(struct account *account);

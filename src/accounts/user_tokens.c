@@ -1,6 +1,8 @@
 /* user_tokens.c - limits the tokens of a user. */
 #include "accounts/user_tokens.h"
 
+enum { SIGNED_IN_MS = 12 * 60 * 60 * 1000 };
+
 static int64_t earlier_end(int64_t one, int64_t other)
 {
     return !one || (other && other < one) ? other : one;
@@ -43,4 +45,43 @@ enum err user_token_draft(struct draft *draft, const struct secret *by, struct s
         *ends_at = earlier_end(*ends_at, maker->ends_at);
     draft_token(draft, by->user->id, maker, name, token, *ends_at);
     return OK;
+}
+
+static bool is_made_by(const struct secret *secret, const struct secret *maker)
+{
+    return maker ? secret->by && strcmp(secret->by, maker->document) == 0 : !secret->by;
+}
+
+/* Makes space for another sign-in of the maker. There is one too many at most, unless the
+ * gateway had another limit before. */
+static void end_oldest(struct draft *draft, const struct user *user,
+                       const struct secret *maker)
+{
+    const struct secret *oldest = NULL;
+    int count = 0;
+    list_each (link, &user->secrets) {
+        const struct secret *secret = container_of(link, struct secret, of_owner);
+        if (!secret->signed_in || !is_made_by(secret, maker) ||
+            !secret_is_valid(secret, draft->now_ms))
+            continue;
+        count++;
+        if (!oldest || secret->created_at < oldest->created_at)
+            oldest = secret;
+    }
+    if (count >= SIGN_INS_MAX)
+        draft_end(draft, oldest);
+}
+
+int64_t user_sign_in_draft(struct draft *draft, const struct secret *code, bool is_link,
+                           const char *token)
+{
+    const struct secret *maker = is_link ? NULL : code;
+    int64_t ends_at = draft->now_ms + SIGNED_IN_MS;
+    if (maker)
+        ends_at = earlier_end(ends_at, maker->ends_at);
+    else
+        draft_end(draft, code);
+    end_oldest(draft, code->user, maker);
+    draft_sign_in(draft, code->user->id, maker, token, ends_at);
+    return ends_at;
 }

@@ -11,7 +11,10 @@
 
 #include "accounts/account_draft.h"
 
-enum { USER_TOKENS_MAX = 50 /* valid ones of a user; runcast token create makes more */ };
+enum {
+    USER_TOKENS_MAX = 50, /* valid ones of a user; runcast token create makes more */
+    SIGN_INS_MAX = 10,    /* valid ones by one token, or by all links of a user */
+};
 
 /* Drafts a token that a personal token or sign-in makes for its user.
  *
@@ -19,3 +22,11 @@ enum { USER_TOKENS_MAX = 50 /* valid ones of a user; runcast token create makes 
  * be earlier. ERR_RULE: the user has too many tokens. */
 enum err user_token_draft(struct draft *draft, const struct secret *by, struct slice name,
                           const char *token, int64_t *ends_at, struct failure *why);
+
+/* Drafts a sign-in for the user of a personal token or one-time link, and ends the link.
+ *
+ * Returns its end: in 12 hours, or that of the token. Sign-ins do not count as tokens, and
+ * none is refused: beyond SIGN_INS_MAX, the oldest one of the same maker ends. So nobody
+ * can shut out a person who has another token or a link. */
+int64_t user_sign_in_draft(struct draft *draft, const struct secret *code, bool is_link,
+                           const char *token);

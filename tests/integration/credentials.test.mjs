@@ -151,6 +151,11 @@ describe("a secret key", () => {
     await call("DELETE", `${keysOf("dev")}/${id}`, undefined, fresh, 404);
   });
 
+  test("is not refused because of those that others made and revoked on the same day", async () => {
+    const fresh = await signIn();
+    for (let n = 0; n < 205; n++) await call("DELETE", `${keysOf("prod")}/${(await call("POST", keysOf("prod"), { name: "x" }, fresh)).id}`, undefined, fresh);
+  });
+
   test("is one of twenty at most", async () => {
     const others = (await list("preview")).length;
     for (let n = others; n < 20; n++) await call("POST", keysOf("preview"), { name: `key ${n}` }, keys.pat);
@@ -264,6 +269,19 @@ describe("a fresh sign-in", () => {
     assert.equal((await gateway.get("/api/v2/whoami", { key })).status, 401);
     await call("DELETE", "/api/v1/sign-in", undefined, keys.pat, 400);
     assert.equal((await gateway.get("/api/v2/whoami", { key: keys.pat })).status, 200);
+  });
+
+  test("is one of ten by a token: the next one ends the oldest, and none by a link or another token", async () => {
+    const [stolen, other] = await Promise.all(["stolen", "other"].map((name) => call("POST", "/api/v1/tokens", { name }, keys.pat))), whoami = async (key) => (await gateway.get("/api/v2/whoami", { key })).status;
+    const safe = [await signIn(), await signIn(other.token)], tabs = [];
+    for (let n = 0; n < 11; n++) tabs.push(await signIn(stolen.token));
+    assert.deepEqual(await Promise.all([...tabs.slice(0, 2), tabs[10], ...safe].map(whoami)), [401, 200, 200, 200, 200]);
+  });
+
+  test("is not limited by how many tokens and sign-ins others made on a day, nor is another token", async () => {
+    const { id, token } = await call("POST", "/api/v1/tokens", { name: "busy" }, keys.pat);
+    for (let n = 0; n < 205; n++) await call("DELETE", `/api/v1/tokens/${(await call("POST", "/api/v1/tokens", { name: "x" }, token)).id}`, undefined, await signIn(token));
+    await call("DELETE", `/api/v1/tokens/${id}`, undefined, await signIn());
   });
 
   test("by a token ends with the token at the latest", async () => {

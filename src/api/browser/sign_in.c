@@ -29,11 +29,8 @@
 #include "net/address.h"
 
 enum {
-    SIGNED_IN_MS = 12 * 60 * 60 * 1000,
-    TOKENS_OF_USER_MAX = 50, /* valid ones; runcast token create makes more */
-    IP6_SITE_BYTES = 6,      /* the first ones; one site may have all addresses below */
-    SHOWN_END = 4,           /* last characters of a token that are shown */
-    MADE_A_DAY = 200,        /* tokens of a user; ended ones stay in memory */
+    IP6_SITE_BYTES = 6, /* the first ones; one site may have all addresses below */
+    SHOWN_END = 4,      /* last characters of a token that are shown */
 };
 
 struct signing {
@@ -73,22 +70,6 @@ static struct slice text_of(const json_t *body, const char *name)
 
 /* ---- the new token ---- */
 
-/* Limits the user's valid tokens. Each is stored for good unless it is revoked: a loop of
- * logins must not fill the disk. */
-static enum err check_count(struct user *user, int64_t now_ms, struct failure *why)
-{
-    size_t count = secrets_count(&user->secrets, now_ms);
-    if (count >= TOKENS_OF_USER_MAX)
-        return explain(why, ERR_RULE,
-                       "You have too many valid tokens (%zu); revoke some on the gateway's "
-                       "machine with runcast token list and runcast token revoke",
-                       count);
-    if (!secrets_made_count(&user->made, MADE_A_DAY, now_ms))
-        return explain(why, ERR_RULE, "Too many tokens were made for you today (max %d)",
-                       MADE_A_DAY);
-    return OK;
-}
-
 static bool is_link(const char *code)
 {
     return strncmp(code, BOOTSTRAP_LINK_PREFIX, strlen(BOOTSTRAP_LINK_PREFIX)) == 0;
@@ -106,20 +87,6 @@ static struct secret *find_code(struct accounts *accounts, struct slice code,
     return secret && secret->user && !secret->signed_in ? secret : NULL;
 }
 
-/* Drafts the sign-in that a code makes. It ends no later than its token; a link ends
- * now. */
-static void draft_by_code(struct signing *op, struct draft *draft, struct secret *code)
-{
-    bool by_link = is_link(op->code);
-    op->ends_at = draft->now_ms + SIGNED_IN_MS;
-    if (by_link)
-        draft_end(draft, code);
-    else if (code->ends_at && code->ends_at < op->ends_at)
-        op->ends_at = code->ends_at;
-    code->used_at = draft->now_ms;
-    draft_sign_in(draft, op->user_id, by_link ? NULL : code, op->token, op->ends_at);
-}
-
 static const char *why_wrong(const char *code)
 {
     return !*code ? wrong_code : is_link(code) ? wrong_link : wrong_token;
@@ -135,17 +102,14 @@ static enum err decide(struct account_write *write, struct accounts *accounts,
     struct user *user = by && secret_is_valid(by, draft->now_ms) ? by->user : NULL;
     if (!user)
         return explain(&write->why, ERR_INVALID, "%s", why_wrong(op->code));
-    enum err refused = check_count(user, draft->now_ms, &write->why);
-    if (refused)
-        return refused;
     snprintf(op->user_id, sizeof(op->user_id), "%s", user->id);
     bootstrap_generate_token(op->token);
-    if (code)
-        draft_by_code(op, draft, code);
-    else
-        refused = user_token_draft(draft, by, slice_of(op->name), op->token, &op->ends_at,
-                                   &write->why);
-    return refused;
+    if (!code)
+        return user_token_draft(draft, by, slice_of(op->name), op->token, &op->ends_at,
+                                &write->why);
+    code->used_at = draft->now_ms;
+    op->ends_at = user_sign_in_draft(draft, code, is_link(op->code), op->token);
+    return OK;
 }
 
 static void reply_sign_in(struct signing *op, const struct user *user)

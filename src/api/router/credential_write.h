@@ -9,10 +9,7 @@
 #include "accounts/bootstrap.h"
 #include "api/request/call.h"
 
-enum {
-    CREDENTIAL_BODY = 4096,
-    CREDENTIALS_A_DAY = 200, /* that one environment or user may make over the API */
-};
+enum { CREDENTIAL_BODY = 4096 };
 
 struct credential_write {
     struct api_call *call;

@@ -95,10 +95,6 @@ static enum err check_count(struct credential_write *op, int64_t now_ms)
         return explain(&op->write.why, ERR_RULE,
                        "The environment has too many valid keys (%zu, max %d); revoke some",
                        count, KEYS_MAX);
-    if (!secrets_made_count(&op->account->made, CREDENTIALS_A_DAY, now_ms))
-        return explain(&op->write.why, ERR_RULE,
-                       "Too many keys were made in this environment today (max %d)",
-                       CREDENTIALS_A_DAY);
     return OK;
 }
 

@@ -518,16 +518,6 @@ static void sign_in_is_fresh_for_ten_minutes(void **state)
     assert_false(secret_is_fresh(one, now_ms - 1)); /* the clock was set back */
 }
 
-static void limit_of_made_secrets_is_per_day(void **state)
-{
-    (void)state;
-    struct secrets_made made = { 0 };
-    assert_true(secrets_made_count(&made, 2, now_ms));
-    assert_true(secrets_made_count(&made, 2, now_ms));
-    assert_false(secrets_made_count(&made, 2, now_ms));
-    assert_true(secrets_made_count(&made, 2, now_ms + 24 * 60 * 60 * 1000));
-}
-
 static void no_document_contains_a_new_key(void **state)
 {
     struct world *world = *state;
@@ -684,7 +674,6 @@ int main(void)
         IN_WORLD(revoked_token_takes_along_whatever_it_made),
         IN_WORLD(token_whose_maker_is_gone_is_invalid),
         IN_WORLD(sign_in_is_fresh_for_ten_minutes),
-        IN_WORLD(limit_of_made_secrets_is_per_day),
         IN_WORLD(no_document_contains_a_new_key),
         IN_WORLD(revoked_token_is_rejected),
         IN_WORLD(deleted_project_is_gone_at_once_and_after_a_restart),
