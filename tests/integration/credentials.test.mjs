@@ -162,6 +162,19 @@ describe("a secret key", () => {
     const { error } = await call("POST", keysOf("preview"), { name: "more" }, keys.pat, 422);
     assert.equal(error, "The environment has too many valid keys (20, max 20); revoke some");
   });
+
+  test("has lines in the audit for refused attempts, and for both keys of a rotation", async () => {
+    const fresh = await signIn(), { id } = await call("POST", keysOf("staging"), { name: "rotated" }, fresh), next = await call("POST", `${keysOf("staging")}/${id}/rotate`, {}, fresh);
+    const [foreign] = await list("prod");
+    await call("DELETE", `${keysOf("staging")}/${foreign.id}`, undefined, keys.pat, 404);
+    await call("POST", `${keysOf("staging")}/${next.id}/rotate`, {}, keys.pat, 403);
+    await call("DELETE", "/api/v1/tokens/no-id-at-all", undefined, keys.pat, 404);
+    const line = (action, id, wanted) => until(() => audited(action).some((one) => (one.id ?? one.key) === id && Object.entries(wanted).every(([name, value]) => value.test(one[name]))), { what: `the audit of ${action}: ${id}` });
+    await line("/rotate", id, { result: /^ok$/, replacement: new RegExp(`^${next.id}$`) });
+    await line("/keys/{keyId}", foreign.id, { result: /^Key not found$/, by: /^token [0-9a-f]{12} of user/ });
+    await line("/rotate", next.id, { result: /^This needs a sign-in/, environment: /^env_/ });
+    await line("/tokens/{tokenId}", "", { result: /^Token not found$/ });
+  });
 });
 
 describe("a personal access token", () => {

@@ -446,8 +446,11 @@ static enum err approve_login(struct api_call *call)
     if (*login->approval)
         return explain(&call->why, ERR_CONFLICT,
                        "This login is already approved; if that was not you, refuse it");
-    if ((refused = api_check_not_stale(call)))
+    if ((refused = api_check_not_stale(call))) {
+        log_audit(call->route->path, "by", call->identity->user->id, "machine",
+                  login->client, "result", call->why.text, NULL);
         return refused;
+    }
     login_approve(login, call->identity->secret);
     log_audit(call->route->path, "by", call->identity->user->id, "machine", login->client,
               "result", "ok", NULL);

@@ -1,6 +1,8 @@
 /* credential_write.c - runs the writes on keys and tokens, and audits them. */
 #include "api/router/credential_write.h"
 
+#include <ctype.h>
+
 #include "api/request/request_log.h"
 #include "api/request/route.h"
 #include "base/log.h"
@@ -24,21 +26,59 @@ static void destroy(struct credential_write *op)
     free(op);
 }
 
+/* A path may name anything, and only ids are logged. */
+static bool is_id(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!isxdigit((unsigned char)text.ptr[i]))
+            return false;
+    return text.len == SECRET_ID_LEN;
+}
+
+enum err credential_log_refused(struct api_call *call, const struct account *account,
+                                struct slice id, enum err refused)
+{
+    char actor[ACTOR_TEXT], shown[SECRET_ID_LEN + 1] = "";
+    if (is_id(id))
+        snprintf(shown, sizeof(shown), "%.*s", SLICE_ARG(id));
+    request_log_actor(call, actor);
+    log_audit(call->route->path, "by", actor, "id", shown, "result", call->why.text,
+              account ? "environment" : NULL, account ? account->id : NULL, NULL);
+    return refused;
+}
+
+/* Names the key that the first request made, which may have had another label. */
+static void take_first(struct credential_write *op)
+{
+    snprintf(op->id, sizeof(op->id), "%.*s", SECRET_ID_LEN, op->claim.owner);
+    const struct secret *made = secret_find(&op->account->secrets, op->id);
+    snprintf(op->label, sizeof(op->label), "%s", made && made->name ? made->name : "");
+}
+
+static void audit(const struct credential_write *op, enum err status)
+{
+    const struct api_call *call = op->call;
+    const char *ok = op->claim.taken ? "repeated" : "ok";
+    bool replaces = *op->replaced && !status;
+    char actor[ACTOR_TEXT];
+    request_log_actor(call, actor);
+    log_audit(call->route->path, "by", actor, op->account ? "key" : "token",
+              *op->replaced ? op->replaced : op->id, "name", op->label, "result",
+              status ? call->why.text : ok, op->account ? "environment" : NULL,
+              op->account ? op->account->id : NULL, replaces ? "replacement" : NULL, op->id,
+              NULL);
+}
+
 static void on_written(struct account_write *write, enum err status)
 {
     struct credential_write *op = container_of(write, struct credential_write, write);
     struct api_call *call = op->call;
-    char actor[ACTOR_TEXT];
     if (op->claim.taken) {
         status = OK;
-        snprintf(op->id, sizeof(op->id), "%.*s", SECRET_ID_LEN, op->claim.owner);
+        take_first(op);
     }
     call->why = op->write.why;
-    request_log_actor(call, actor);
-    log_audit(call->route->path, "by", actor, op->account ? "key" : "token", op->id, "name",
-              op->label, "result", status ? call->why.text : "ok",
-              op->account ? "environment" : NULL, op->account ? op->account->id : NULL,
-              NULL);
+    audit(op, status);
     if (status)
         api_reply_error(call, status);
     else

@@ -13,8 +13,9 @@ enum { CREDENTIAL_BODY = 4096 };
 
 struct credential_write {
     struct api_call *call;
-    struct account *account; /* of a key; NULL: a token */
-    char id[SECRET_ID_LEN + 1];
+    struct account *account;          /* of a key; NULL: a token */
+    char id[SECRET_ID_LEN + 1];       /* of the one that is made or ends */
+    char replaced[SECRET_ID_LEN + 1]; /* of the key that it replaces; "": none */
     char label[ACCOUNT_NAME_MAX + 1];
     int64_t ttl_ms;              /* of the new one; 0: until it is revoked */
     int64_t ends_at;             /* of a new token, Unix ms; 0: until it is revoked */
@@ -27,6 +28,11 @@ struct credential_write {
 
 /* Creates the write. It is freed with its call's reply. */
 struct credential_write *credential_write_create(struct api_call *call);
+
+/* Logs that the caller was refused, with the id that the path names. account: of a key that
+ * was found; NULL: none, or a token. Returns refused. */
+enum err credential_log_refused(struct api_call *call, const struct account *account,
+                                struct slice id, enum err refused);
 
 /* Begins it; reply is called once the changes are committed. */
 void credential_write_begin(struct credential_write *op,

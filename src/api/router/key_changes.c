@@ -46,11 +46,20 @@ static enum err find_key(struct api_call *call, struct account **account,
     char id[SECRET_ID_LEN + 1] = "";
     enum err refused = find_account(call, account);
     if (refused)
-        return refused;
+        return credential_log_refused(call, NULL, call->params[2], refused);
     if (call->params[2].len == SECRET_ID_LEN)
         snprintf(id, sizeof(id), "%.*s", SLICE_ARG(call->params[2]));
     *secret = find_valid(*account, id, wall_of(call));
-    return *secret ? OK : explain(&call->why, ERR_NOT_FOUND, "Key not found");
+    if (*secret)
+        return OK;
+    explain(&call->why, ERR_NOT_FOUND, "Key not found");
+    return credential_log_refused(call, *account, call->params[2], ERR_NOT_FOUND);
+}
+
+static enum err check_fresh(struct api_call *call, const struct account *account)
+{
+    enum err refused = api_check_fresh(call);
+    return refused ? credential_log_refused(call, account, call->params[2], refused) : OK;
 }
 
 static struct credential_write *key_write_create(struct api_call *call,
@@ -140,8 +149,9 @@ enum err key_create(struct api_call *call)
     struct account *account;
     json_t *body;
     enum err refused = find_account(call, &account);
-    refused = refused ? refused : api_read_json(call, &body);
     if (refused)
+        return credential_log_refused(call, NULL, (struct slice){ 0 }, refused);
+    if ((refused = api_read_json(call, &body)))
         return refused;
     struct credential_write *op = key_write_create(call, account, NULL);
     refused = credential_read_label(op, body);
@@ -172,7 +182,7 @@ static enum err decide_rotate(struct account_write *write, struct accounts *acco
                               struct draft *draft)
 {
     struct credential_write *op = container_of(write, struct credential_write, write);
-    const struct secret *old = find_valid(op->account, op->id, draft->now_ms);
+    const struct secret *old = find_valid(op->account, op->replaced, draft->now_ms);
     (void)accounts;
     enum err refused = check_caller(op, draft->now_ms);
     refused = refused ? refused : check_rotates(old, &write->why);
@@ -202,10 +212,11 @@ enum err key_rotate(struct api_call *call)
     json_decref(body);
     refused = refused ? refused : find_key(call, &account, &secret);
     refused = refused ? refused : check_rotates(secret, &call->why);
-    refused = refused ? refused : api_check_fresh(call);
+    refused = refused ? refused : check_fresh(call, account);
     if (refused)
         return refused;
     struct credential_write *op = key_write_create(call, account, secret);
+    secret_show_id(secret, op->replaced);
     op->grace_ms = grace_ms;
     credential_write_begin(op, decide_rotate, reply_key);
     return OK;
@@ -248,7 +259,7 @@ enum err key_revoke(struct api_call *call)
     struct secret *secret;
     enum err refused = find_key(call, &account, &secret);
     refused = refused ? refused : check_ends(secret, &call->why);
-    refused = refused ? refused : api_check_fresh(call);
+    refused = refused ? refused : check_fresh(call, account);
     if (!refused)
         credential_write_begin(key_write_create(call, account, secret), decide_revoke,
                                reply_revoked);

@@ -41,8 +41,9 @@ enum err token_create(struct api_call *call)
 {
     json_t *body;
     enum err refused = api_check_not_stale(call);
-    refused = refused ? refused : api_read_json(call, &body);
     if (refused)
+        return credential_log_refused(call, NULL, (struct slice){ 0 }, refused);
+    if ((refused = api_read_json(call, &body)))
         return refused;
     struct credential_write *op = credential_write_create(call);
     refused = credential_read_label(op, body);
@@ -92,11 +93,13 @@ enum err token_revoke(struct api_call *call)
     if (call->params[0].len == SECRET_ID_LEN)
         snprintf(id, sizeof(id), "%.*s", SLICE_ARG(call->params[0]));
     const struct secret *secret = find_own(call, id, now_ms);
+    enum err refused = OK;
     if (!secret)
-        return explain(&call->why, ERR_NOT_FOUND, "Token not found");
-    enum err refused = secret == call->identity->secret ? OK : api_check_fresh(call);
+        refused = explain(&call->why, ERR_NOT_FOUND, "Token not found");
+    else if (secret != call->identity->secret)
+        refused = api_check_fresh(call);
     if (refused)
-        return refused;
+        return credential_log_refused(call, NULL, call->params[0], refused);
     struct credential_write *op = credential_write_create(call);
     secret_show_id(secret, op->id);
     snprintf(op->label, sizeof(op->label), "%s", secret->name ? secret->name : "");
