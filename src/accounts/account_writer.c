@@ -134,6 +134,27 @@ static void on_committed(struct store_commit *commit, enum store_status status)
     account_writer_finish(writer, err);
 }
 
+static void on_claim_tried(struct store_commit *commit, enum store_status status)
+{
+    struct account_writer *writer = container_of(commit, struct account_writer, commit);
+    struct failure *why = &writer->current->why;
+    account_writer_finish(writer,
+                          status == STORE_TAKEN ? not_written(why, status) : ERR_RULE);
+}
+
+/* Finds out if an earlier request has the claim. To take it until a time in the past leaves
+ * it free. */
+static void try_claim(struct account_writer *writer)
+{
+    struct claim *claim = writer->current->claim;
+    claim->expires_at = 1;
+    writer->commit = (struct store_commit){ .claims = claim,
+                                            .claim_count = 1,
+                                            .now_ms = loop_wall_ms(writer->loop),
+                                            .done = on_claim_tried };
+    writer->store->ops->commit(writer->store, &writer->commit);
+}
+
 static void decide(struct account_writer *writer)
 {
     struct account_write *write = writer->current;
@@ -143,7 +164,10 @@ static void decide(struct account_writer *writer)
     enum err err = write->decide(write, writer->accounts, &draft);
     if (err || !draft.count) {
         give_back(writer, draft.count);
-        account_writer_finish(writer, err);
+        if (err == ERR_RULE && write->claim)
+            try_claim(writer);
+        else
+            account_writer_finish(writer, err);
         return;
     }
     draft_end_expired(&draft, writer->accounts);

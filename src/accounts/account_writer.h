@@ -23,7 +23,8 @@ struct account_write {
     struct failure why;
     /* Idempotency claim of the caller, committed with the changes; NULL: none.
      *
-     * Its owner must be set when decide returns. done gets ERR_CONFLICT if it is taken. */
+     * Its owner must be set when decide returns OK. done gets ERR_CONFLICT if it is taken,
+     * also if decide returned ERR_RULE: the first request may have reached a limit. */
     struct claim *claim;
     struct list link; // account_writer::waiting
 };

@@ -163,6 +163,19 @@ describe("a secret key", () => {
     assert.equal(error, "The environment has too many valid keys (20, max 20); revoke some");
   });
 
+  test("that is the twentieth is returned to a repeated request, and others stay refused", async () => {
+    const fresh = await signIn(), last = (await list("preview")).find(({ isMain }) => !isMain);
+    await call("DELETE", `${keysOf("preview")}/${last.id}`, undefined, fresh);
+    const make = (id, name) => gateway.post(keysOf("preview"), { name }, { key: keys.pat, headers: { "x-trigger-request-idempotency-key": id } }), [one, other] = [randomUUID(), randomUUID()];
+    const first = await make(one, "twentieth"), again = await make(one, "another name");
+    assert.deepEqual([first.status, again.status, again.json], [200, 200, first.json]);
+    for (let n = 0; n < 2; n++) assert.equal((await make(other, "more")).status, 422);
+    await call("DELETE", `${keysOf("preview")}/${first.json.id}`, undefined, fresh);
+    assert.equal((await make(other, "more")).status, 200, "a refused request has claimed nothing");
+    await until(() => audited("/keys").some(({ key, result }) => key === first.json.id && result === "repeated"), { what: "the audit" });
+    assert.equal(audited("/keys").find(({ key, result }) => key === first.json.id && result === "repeated").name, "twentieth");
+  });
+
   test("has lines in the audit for refused attempts, and for both keys of a rotation", async () => {
     const fresh = await signIn(), { id } = await call("POST", keysOf("staging"), { name: "rotated" }, fresh), next = await call("POST", `${keysOf("staging")}/${id}/rotate`, {}, fresh);
     const [foreign] = await list("prod");
