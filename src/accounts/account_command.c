@@ -245,6 +245,7 @@ static enum err decide(struct account_write *write, struct accounts *accounts,
 {
     struct account_command *command = container_of(write, struct account_command, write);
     command->accounts = accounts;
+    command->goes_on = false;
     return command->change(command, draft);
 }
 
@@ -273,9 +274,22 @@ void account_command_forget(struct account_command *command)
     command->request = NULL;
 }
 
+static void on_written(struct account_write *write, enum err status);
+
+void account_command_begin(struct account_command *command)
+{
+    command->write.decide = decide;
+    command->write.done = on_written;
+    account_write_begin(command->writer, &command->write);
+}
+
 static void on_written(struct account_write *write, enum err status)
 {
     struct account_command *command = container_of(write, struct account_command, write);
+    if (!status && command->goes_on) {
+        account_command_begin(command);
+        return;
+    }
     if (command->actor && !only_looks(command))
         audit(command, status);
     OPENSSL_cleanse(command->keys, sizeof(command->keys));
@@ -301,11 +315,4 @@ enum err account_command_read(struct account_command *command, struct slice line
     }
     command->request = all;
     return OK;
-}
-
-void account_command_begin(struct account_command *command)
-{
-    command->write.decide = decide;
-    command->write.done = on_written;
-    account_write_begin(command->writer, &command->write);
 }

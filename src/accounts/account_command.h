@@ -47,6 +47,8 @@ struct account_command {
     struct user *user;
     struct account *account;
     int64_t grace_ms;
+    unsigned tokens; /* how many it has ended */
+    bool goes_on;    /* with another write: its changes exceed one draft */
     char keys[ENVIRONMENT_TYPES][SECRET_KEY_MAX];
     char ref[PROJECT_REF_MAX];
     char token[PERSONAL_TOKEN_MAX];

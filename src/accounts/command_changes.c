@@ -108,7 +108,7 @@ static enum err check_confirmation(struct account_command *command, const char *
 }
 
 /* A token belongs to one user, even if the person has users in several organizations.
- * Tokens of the deleted user are revoked with it. */
+ * Tokens of the deleted user are revoked with it: before it, if there are too many. */
 enum err command_delete_user(struct account_command *command, struct draft *draft)
 {
     const struct user *user = NULL;
@@ -118,11 +118,6 @@ enum err command_delete_user(struct account_command *command, struct draft *draf
         return refused;
     list_each (link, &user->secrets)
         tokens++;
-    if (tokens >= DRAFT_MAX)
-        return explain(&command->write.why, ERR_INVALID,
-                       "%s has too many tokens to be deleted (%u); revoke some until fewer "
-                       "than %d are left",
-                       user->email, tokens, DRAFT_MAX);
     if ((refused = check_confirmation(command, user->email)))
         return refused;
     if (tokens && !command_option(command, "--confirm"))
@@ -130,10 +125,15 @@ enum err command_delete_user(struct account_command *command, struct draft *draf
                        "this revokes %u token%s of %s; confirm with --confirm %s", tokens,
                        tokens == 1 ? "" : "s", user->email, user->email);
     list_each (link, &user->secrets)
-        draft_end(draft, container_of(link, const struct secret, of_owner));
+        if (draft->count < DRAFT_MAX - 1)
+            draft_end(draft, container_of(link, const struct secret, of_owner));
+    command->tokens += (unsigned)draft->count;
+    command->goes_on = tokens > draft->count;
+    if (command->goes_on)
+        return OK;
     draft_delete_user(draft, user);
     fprintf(command->out, "removed %s from %s; tokens revoked: %u\n", user->email,
-            user->organization->slug, tokens);
+            user->organization->slug, command->tokens);
     return OK;
 }
 

@@ -230,6 +230,19 @@ describe("a personal access token", () => {
     assert.deepEqual(states, Array(5).fill(401));
   });
 
+  test("is one of any number when its user is deleted", async () => {
+    const email = "crowd@example.com", tokens = [];
+    await run("user", "create", "Crowd", "--email", email);
+    tokens.push(await run("token", "create", "--user", email));
+    for (let n = 1; n < 13; n++) tokens.push((await call("POST", "/api/v1/tokens", { name: `n${n}` }, tokens[0])).token);
+    for (const token of tokens) for (let n = 0; n < 10; n++) await signIn(token);
+    assert.equal(await run("user", "delete", email, "--confirm", email), `removed ${email} from ${(await gateway.get("/api/v1/orgs", { key: keys.pat })).json[0].slug}; tokens revoked: 143`);
+    for (const key of tokens) assert.equal((await gateway.get("/api/v2/whoami", { key })).status, 401);
+    await gateway.stop();
+    await gateway.restart();
+    assert.equal((await gateway.get("/api/v2/whoami", { key: tokens[12] })).status, 401);
+  });
+
   test("ends itself without a fresh sign-in: a page signs out", async () => {
     const { token, id } = await call("POST", "/api/v1/tokens", { name: "own" }, keys.pat);
     await call("DELETE", `/api/v1/tokens/${id}`, undefined, token);
