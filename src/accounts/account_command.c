@@ -57,8 +57,8 @@ enum err command_create_organization(struct account_command *command, struct dra
     const char *given = command_option(command, "--slug");
     command->name = command->said.argument;
     if (!command_is_name(command->name) || (given && !command_is_name(given)))
-        return command_misuse(
-            command, "invalid name: a name has 1 to 100 bytes and no control characters");
+        return command_misuse(command, "invalid name: a name has 1 to 100 bytes and no "
+                                       "control or invisible characters");
     account_make_slug(slice_of(given ? given : command->name), slug);
     if (accounts_organization(command->accounts, slice_of(slug)))
         return explain(&command->write.why, ERR_INVALID,
@@ -93,8 +93,8 @@ enum err command_create_project(struct account_command *command, struct draft *d
     const char *ref = command_option(command, "--ref");
     command->name = command->said.argument;
     if (!command_is_name(command->name))
-        return command_misuse(
-            command, "invalid name: a name has 1 to 100 bytes and no control characters");
+        return command_misuse(command, "invalid name: a name has 1 to 100 bytes and no "
+                                       "control or invisible characters");
     if (ref && !bootstrap_ref_is_right(slice_of(ref)))
         return command_misuse(
             command,
@@ -139,8 +139,8 @@ enum err command_create_user(struct account_command *command, struct draft *draf
     const char *email = command_option(command, "--email");
     command->name = command->said.argument;
     if (!command_is_name(command->name))
-        return command_misuse(
-            command, "invalid name: a name has 1 to 100 bytes and no control characters");
+        return command_misuse(command, "invalid name: a name has 1 to 100 bytes and no "
+                                       "control or invisible characters");
     if (!is_email(email))
         return explain(&command->write.why, ERR_USAGE,
                        "%.60s: not an email address; give --email one @ and a domain that "

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 
 enum { LINK_TTL_MS = 5 * 60 * 1000, EXPIRED_MAX = 32 /* removed with one draft */ };
 
@@ -40,29 +41,67 @@ static void add_member(struct buf *body, const char *name, struct slice text)
     buf_add_json(body, text);
 }
 
-/* Characters that move a terminal's cursor or change the direction of text.
+/* Characters that no name may contain: controls, of which some move a terminal's cursor or
+ * change the direction of text, and invisible ones, with which a name looks like another.
  *
- * C0, C1, the line and paragraph separators, and the directional formatting characters
- * (Unicode 15, 23.2 and UAX 9). */
-static bool is_control(const unsigned char *at, size_t left)
+ * Cc, Cf, Zl, Zp and fillers (Unicode 15, 23.2 and UAX 9). */
+static const struct characters {
+    uint32_t first, last;
+} hidden[] = {
+    { 0x0, 0x1f },        { 0x7f, 0x9f },     { 0xad, 0xad },     { 0x34f, 0x34f },
+    { 0x61c, 0x61c },     { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 }, { 0x180b, 0x180f },
+    { 0x200b, 0x200b },   { 0x200e, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f },
+    { 0x3164, 0x3164 },   { 0xfeff, 0xfeff }, { 0xffa0, 0xffa0 }, { 0xfff9, 0xfffb },
+    { 0xe0000, 0xe0fff },
+};
+
+/* Spaces, and the blank pattern of Braille. */
+static const struct characters blank[] = {
+    { 0x20, 0x20 },     { 0xa0, 0xa0 },     { 0x1680, 0x1680 }, { 0x2000, 0x200a },
+    { 0x202f, 0x202f }, { 0x205f, 0x205f }, { 0x2800, 0x2800 }, { 0x3000, 0x3000 },
+};
+
+/* They join letters of some scripts, and make emoji. */
+static const struct characters joining[] = { { 0x200c, 0x200d }, { 0xfe00, 0xfe0f } };
+
+static bool is_among(const struct characters *ranges, size_t count, uint32_t character)
 {
-    if (at[0] < ' ' || at[0] == 0x7f)
-        return true;
-    if (left >= 2 && at[0] == 0xc2 && at[1] < 0xa0)
-        return true; /* U+0080 to U+009F */
-    if (left < 3 || at[0] != 0xe2)
-        return false;
-    return (at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f ||     /* U+200E, U+200F */
-                              (at[2] >= 0xa8 && at[2] <= 0xae))) || /* U+2028 to U+202E */
-           (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);       /* U+2066 to U+2069 */
+    for (size_t i = 0; i < count; i++)
+        if (character >= ranges[i].first && character <= ranges[i].last)
+            return true;
+    return false;
+}
+
+#define IS(ranges, character)                                                              \
+    is_among(ranges, sizeof(ranges) / sizeof(*(ranges)), character)
+
+/* Takes one character off the text, which is UTF-8. */
+static uint32_t take_character(struct slice *text)
+{
+    static const unsigned char first_bits[] = { 0x7f, 0x1f, 0x0f, 0x07 };
+    uint8_t low, high, more = utf8_lead((unsigned char)text->ptr[0], &low, &high);
+    uint32_t character = (unsigned char)text->ptr[0] & first_bits[more];
+    for (uint8_t i = 1; i <= more; i++)
+        character = character << 6 | ((unsigned char)text->ptr[i] & 0x3f);
+    *text = slice_from(*text, 1 + (size_t)more);
+    return character;
 }
 
 bool account_name_is_right(struct slice name)
 {
-    for (size_t i = 0; i < name.len; i++)
-        if (is_control((const unsigned char *)name.ptr + i, name.len - i))
+    bool is_seen = false;
+    uint32_t before = 0;
+    if (!name.len || name.len > ACCOUNT_NAME_MAX || !text_is_utf8(name))
+        return false;
+    while (name.len) {
+        uint32_t character = take_character(&name);
+        bool joins = IS(joining, character);
+        if (IS(hidden, character) || (joins && (before < 0x80 || IS(blank, before))))
             return false;
-    return name.len && name.len <= ACCOUNT_NAME_MAX && text_is_utf8(name);
+        is_seen |= !joins && !IS(blank, character);
+        before = character;
+    }
+    return is_seen;
 }
 
 void account_make_slug(struct slice name, char slug[ACCOUNT_NAME_MAX + 1])
@@ -137,6 +176,7 @@ static void add_key(struct draft *draft, const struct key_draft *one)
     add(draft, DOC_KEY, one->name, one->expected, &body);
 }
 
+/* Writes the name of its document to name. */
 static void add_new_key(struct draft *draft, const char *environment_id, struct slice label,
                         const char *key, int64_t ends_at)
 {

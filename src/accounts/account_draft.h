@@ -18,9 +18,9 @@ struct draft {
     size_t count;
 };
 
-/* Returns true for 1 to ACCOUNT_NAME_MAX bytes of UTF-8 without control characters.
- *
- * Directional formatting characters count as control characters. */
+/* Returns true for 1 to ACCOUNT_NAME_MAX bytes of UTF-8, at least one of them to be seen,
+ * without control characters, and without characters that are invisible wherever they
+ * are. */
 bool account_name_is_right(struct slice name);
 
 /* Turns "My Shop!" into "my-shop"; "x" if no letter or digit is left. */

@@ -8,8 +8,8 @@ static enum err read_name(struct account_command *command)
 {
     command->name = command_option(command, "--name");
     if (!command_is_name(command->name))
-        return command_misuse(
-            command, "invalid --name: a name has 1 to 100 bytes and no control characters");
+        return command_misuse(command, "invalid --name: a name has 1 to 100 bytes and no "
+                                       "control or invisible characters");
     return OK;
 }
 

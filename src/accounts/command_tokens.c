@@ -19,8 +19,8 @@ enum err command_create_token(struct account_command *command, struct draft *dra
     if (!command->user)
         return command_refuse(command, "user not found; runcast user list shows them");
     if (name && !command_is_name(name))
-        return command_misuse(
-            command, "invalid --name: a name has 1 to 100 bytes and no control characters");
+        return command_misuse(command, "invalid --name: a name has 1 to 100 bytes and no "
+                                       "control or invisible characters");
     command_generate_token(command, draft, name ? name : "token");
     return OK;
 }
@@ -126,8 +126,8 @@ enum err command_create_worker_token(struct account_command *command, struct dra
     if (refused)
         return refused;
     if (name && !command_is_name(name))
-        return command_misuse(
-            command, "invalid --name: a name has 1 to 100 bytes and no control characters");
+        return command_misuse(command, "invalid --name: a name has 1 to 100 bytes and no "
+                                       "control or invisible characters");
     bootstrap_generate_worker_token(command->token);
     draft_worker_token(draft, command->project->id, serves,
                        slice_of(name ? name : "worker"), command->token);

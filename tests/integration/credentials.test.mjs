@@ -176,6 +176,12 @@ describe("a secret key", () => {
     assert.equal(audited("/keys").find(({ key, result }) => key === first.json.id && result === "repeated").name, "twentieth");
   });
 
+  test("has a name that can be seen, and so has a token", async () => {
+    for (const name of ["\u200b", "c\u200bi", "\ufeff", "\u3000", "a\u061cb", "a\u202eb", "c\u200di"]) for (const path of [keysOf("dev"), "/api/v1/tokens"])
+      assert.deepEqual(await call("POST", path, { name }, keys.pat, 400), { error: "name: must be a string of 1 to 100 bytes without control or invisible characters" });
+    await call("POST", keysOf("staging"), { name: "❤️ 日本" }, keys.pat);
+  });
+
   test("has lines in the audit for refused attempts, and for both keys of a rotation", async () => {
     const fresh = await signIn(), { id } = await call("POST", keysOf("staging"), { name: "rotated" }, fresh), next = await call("POST", `${keysOf("staging")}/${id}/rotate`, {}, fresh);
     const [foreign] = await list("prod");

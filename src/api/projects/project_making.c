@@ -46,7 +46,7 @@ static enum err read_name(struct api_call *call, const char *member, char *name)
     else
         refused = explain(&call->why, ERR_INVALID,
                           "Invalid request body: %s must be a string of 1 to %d bytes "
-                          "without control characters",
+                          "without control or invisible characters",
                           member, ACCOUNT_NAME_MAX);
     json_decref(body);
     return refused;

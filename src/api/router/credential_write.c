@@ -113,7 +113,7 @@ enum err credential_read_label(struct credential_write *op, const json_t *body)
     if (!json_is_string(value) || !account_name_is_right(text))
         return explain(&op->call->why, ERR_INVALID,
                        "name: must be a string of 1 to %d bytes without control "
-                       "characters",
+                       "or invisible characters",
                        ACCOUNT_NAME_MAX);
     snprintf(op->label, sizeof(op->label), "%.*s", SLICE_ARG(text));
     return OK;

@@ -391,6 +391,57 @@ static void labeled_key_is_replaced_by_one_of_the_same_label(void **state)
     }
 }
 
+static void replace(struct world *world, const char *old, const char *key, int64_t at_ms,
+                    int64_t grace_ms)
+{
+    struct draft draft = begin(world, at_ms);
+    struct secret *secret = accounts_secret(world->accounts, slice_of(old), at_ms);
+    draft_replace_key(&draft, secret, key, grace_ms);
+    commit(world, &draft);
+}
+
+/* Another key of the same label keeps its own old value. */
+static void second_rotation_of_a_labeled_key_ends_the_first_old_value(void **state)
+{
+    struct world *world = *state;
+    make_key(world, "ci", NEW_KEY, 0);
+    make_key(world, "ci", "tr_prod_other", 0);
+    replace(world, "tr_prod_other", "tr_prod_other2", now_ms, 60000);
+    replace(world, NEW_KEY, NEWER_KEY, now_ms, 60000);
+    restart(world);
+    assert_true(valid_at(world, NEW_KEY, now_ms + 1000));
+    replace(world, NEWER_KEY, "tr_prod_newest", now_ms + 1000, 5000);
+    for (int i = 0; i < 2; i++) {
+        assert_false(valid_at(world, NEW_KEY, now_ms + 1000));
+        assert_true(valid_at(world, NEWER_KEY, now_ms + 5999));
+        assert_false(valid_at(world, NEWER_KEY, now_ms + 6000));
+        assert_true(valid_at(world, "tr_prod_newest", now_ms + 6000));
+        assert_true(valid_at(world, "tr_prod_other", now_ms + 59999));
+        restart(world);
+    }
+}
+
+/* ---- names ---- */
+
+static void name_shows_what_it_is(void **state)
+{
+    (void)state;
+    static const char *const right[] = {
+        "ci", "Söhne & Co", "日本 語", "👩‍💻 Ada", "نامه‌ای", "❤️"
+    };
+    static const char *const wrong[] = { "",         "\u200b",   "c\u200bi",   "\ufeff",
+                                         "a\u00adb", "\u200d",   "c\u200ci",   "a\ufe0f",
+                                         "a\u202eb", "a\u061cb", "a\u2066b",   "\u3000",
+                                         "\u2800",   "\u3164",   "\U000e0041", "a\u2060",
+                                         "a\u0301\n" };
+    for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++)
+        assert_true(account_name_is_right(slice_of(right[i])));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        assert_false(account_name_is_right(slice_of(wrong[i])));
+    assert_false(account_name_is_right(SLICE("\x85")));
+    assert_false(account_name_is_right(SLICE("a\xc2\x85")));
+}
+
 /* ---- sign-ins ---- */
 
 static void sign_in_ends_with_its_token(void **state)
@@ -669,6 +720,8 @@ int main(void)
         IN_WORLD(labeled_key_does_not_become_the_main_key),
         IN_WORLD(rotation_of_the_main_key_leaves_labeled_keys),
         IN_WORLD(labeled_key_is_replaced_by_one_of_the_same_label),
+        IN_WORLD(second_rotation_of_a_labeled_key_ends_the_first_old_value),
+        IN_WORLD(name_shows_what_it_is),
         IN_WORLD(sign_in_ends_with_its_token),
         IN_WORLD(expired_keys_and_tokens_are_removed_with_a_later_draft),
         IN_WORLD(revoked_token_takes_along_whatever_it_made),
