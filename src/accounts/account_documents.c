@@ -6,15 +6,15 @@
  *   DOC_USER          <id>        {id, name, email, organization}
  *   DOC_ENVIRONMENT   <id>        {number, id, type, project}
  *                     of a branch {…, parent, branch, archivedAt?}
- *   DOC_KEY           <id>:root   {environment, sealed, name?, endsAt?, replaced?}
+ *   DOC_KEY           <id>:root   {environment, sealed, name?, endsAt?, replaced?, by?}
  *                     <id>:<key>
  *   DOC_TOKEN         <hash>      {hash, user, name, endsAt?, signIn?, by?}
  *   DOC_WORKER_TOKEN  <hash>      {hash, project, serves, name}
  *
  * The secret key in sealed can be unsealed only under the name of its document. All have
  * createdAt too, but for the oldest ones. When a document is written again, only the
- * members that can change are read: name, archivedAt, deletedAt, endsAt and replaced. The
- * name of a key is its label; the main key has none. */
+ * members that can change are read: name, archivedAt, deletedAt, endsAt, replaced and by.
+ * The name of a key is its label; the main key has none. */
 #include <jansson.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -220,6 +220,15 @@ static bool is_replaced(const struct secret *secret, const json_t *body)
            (!secret->name && secret->ends_at);
 }
 
+/* Reads what rotations change of a key. */
+static void take_end(struct secret *secret, const json_t *body)
+{
+    secret->ends_at = take_time(body, "endsAt");
+    secret->replaced = is_replaced(secret, body);
+    free(secret->by);
+    secret->by = json_object_get(body, "by") ? copy_text(body, "by") : NULL;
+}
+
 static enum err add_key(struct accounts *accounts, const json_t *body,
                         const struct document *document, struct failure *why)
 {
@@ -246,8 +255,7 @@ static enum err add_key(struct accounts *accounts, const json_t *body,
     if (json_object_get(body, "name"))
         secret->name = copy_text(body, "name");
     secret->created_at = take_time(body, "createdAt");
-    secret->ends_at = take_time(body, "endsAt");
-    secret->replaced = is_replaced(secret, body);
+    take_end(secret, body);
     return OK;
 }
 
@@ -269,8 +277,6 @@ static bool add_token(struct accounts *accounts, const json_t *body,
     secret->ends_at = take_time(body, "endsAt");
     secret->serves = (unsigned)json_integer_value(json_object_get(body, "serves"));
     secret->signed_in = json_is_true(json_object_get(body, "signIn"));
-    if (secret->signed_in)
-        secret->fresh_at = secret->created_at;
     if (json_object_get(body, "by"))
         secret->by = copy_text(body, "by");
     return true;
@@ -310,8 +316,7 @@ static bool change_secret(struct accounts *accounts, const struct document *docu
         return false;
     secret->version = document->version;
     if (body) {
-        secret->ends_at = take_time(body, "endsAt");
-        secret->replaced = is_replaced(secret, body);
+        take_end(secret, body);
     } else {
         accounts_end_secret(accounts, secret);
     }

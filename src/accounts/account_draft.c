@@ -156,6 +156,7 @@ struct key_draft {
     struct slice label; /* absent: the main key */
     int64_t created_at, ends_at;
     bool replaced;
+    const char *by; /* document of the key that has replaced it; NULL: unknown */
     uint32_t expected;
 };
 
@@ -170,6 +171,8 @@ static void add_key(struct draft *draft, const struct key_draft *one)
         buf_print(&body, ",\"endsAt\":%lld", (long long)one->ends_at);
     if (one->replaced)
         buf_add_text(&body, ",\"replaced\":true");
+    if (one->by)
+        add_member(&body, "by", slice_of(one->by));
     buf_add_text(&body, ",\"sealed\":\"");
     vault_seal(draft->vault, slice_of(one->name), slice_of(one->key), &body);
     buf_add_text(&body, "\"}");
@@ -178,11 +181,11 @@ static void add_key(struct draft *draft, const struct key_draft *one)
 
 /* Writes the name of its document to name. */
 static void add_new_key(struct draft *draft, const char *environment_id, struct slice label,
-                        const char *key, int64_t ends_at)
+                        const char *key, int64_t ends_at, char name[DOCUMENT_NAME_MAX])
 {
-    char name[DOCUMENT_NAME_MAX], id[ID_MAX];
+    char id[ID_MAX];
     text_make_id("key", draft->now_ms, id);
-    snprintf(name, sizeof(name), "%s:%s", environment_id, id);
+    snprintf(name, DOCUMENT_NAME_MAX, "%s:%s", environment_id, id);
     add_key(draft, &(struct key_draft){ .environment_id = environment_id,
                                         .name = name,
                                         .key = key,
@@ -248,7 +251,8 @@ void draft_revoke_token(struct draft *draft, const struct secret *token)
 }
 
 /* A key that was replaced earlier keeps its end, unless this grace period ends sooner. */
-static void retire(struct draft *draft, const struct secret *secret, int64_t grace_ms)
+static void retire(struct draft *draft, const struct secret *secret, int64_t grace_ms,
+                   const char *by)
 {
     int64_t end = draft->now_ms + grace_ms;
     if (!grace_ms || !secret_is_valid(secret, draft->now_ms))
@@ -264,6 +268,7 @@ static void retire(struct draft *draft, const struct secret *secret, int64_t gra
                     .ends_at =
                         !secret->ends_at || secret->ends_at > end ? end : secret->ends_at,
                     .replaced = true,
+                    .by = by,
                     .expected = secret->version,
                 });
 }
@@ -271,28 +276,36 @@ static void retire(struct draft *draft, const struct secret *secret, int64_t gra
 void draft_rotate(struct draft *draft, struct account *account, const char *key,
                   int64_t grace_ms)
 {
-    add_new_key(draft, account->id, (struct slice){ 0 }, key, 0);
+    char name[DOCUMENT_NAME_MAX];
+    add_new_key(draft, account->id, (struct slice){ 0 }, key, 0, name);
     list_each (link, &account->secrets) {
         const struct secret *secret = container_of(link, struct secret, of_owner);
         if (!secret->name &&
             draft->count < DRAFT_MAX) /* the next rotation retires the rest */
-            retire(draft, secret, grace_ms);
+            retire(draft, secret, grace_ms, name);
     }
 }
 
 void draft_key(struct draft *draft, const struct account *account, struct slice label,
                const char *key, int64_t ends_at)
 {
-    add_new_key(draft, account->id, label, key, ends_at);
+    char name[DOCUMENT_NAME_MAX];
+    add_new_key(draft, account->id, label, key, ends_at, name);
 }
 
 void draft_replace_key(struct draft *draft, const struct secret *secret, const char *key,
                        int64_t grace_ms)
 {
+    char name[DOCUMENT_NAME_MAX];
     int64_t lifetime_ms = secret->ends_at ? secret->ends_at - secret->created_at : 0;
     add_new_key(draft, secret->account->id, slice_of(secret->name), key,
-                lifetime_ms ? draft->now_ms + lifetime_ms : 0);
-    retire(draft, secret, grace_ms);
+                lifetime_ms ? draft->now_ms + lifetime_ms : 0, name);
+    list_each (link, &secret->account->secrets) {
+        const struct secret *older = container_of(link, struct secret, of_owner);
+        if (older->by && strcmp(older->by, secret->document) == 0 && has_room(draft))
+            draft_end(draft, older);
+    }
+    retire(draft, secret, grace_ms, name);
 }
 
 /* ---- environments ---- */

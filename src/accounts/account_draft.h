@@ -101,6 +101,8 @@ void draft_rotate(struct draft *draft, struct account *account, const char *key,
 /* Adds a key with a label. ends_at: Unix ms; 0: valid until revoked. */
 void draft_key(struct draft *draft, const struct account *account, struct slice label,
                const char *key, int64_t ends_at);
-/* Replaces a key with a label by one of the same label and lifetime. */
+/* Replaces a key with a label by one of the same label and lifetime.
+ *
+ * The key that it has replaced itself ends at once: one old value is valid at most. */
 void draft_replace_key(struct draft *draft, const struct secret *secret, const char *key,
                        int64_t grace_ms);

@@ -138,9 +138,11 @@ struct secret {
     bool ended;         /* revoked, or its project deleted */
     bool replaced;      /* a key that another one has replaced */
     bool signed_in;     /* a sign-in */
-    char *by;           /* document of the personal token that made it; NULL: none */
-    int64_t proof_ends_at;   /* end of the token that last confirmed it; 0: none */
-    int64_t fresh_at;        /* Unix ms of the last proof of who signed in; 0: none */
+    char *by;           /* of a token: document of the personal token that made it; of a
+                         * replaced key: of the one that replaced it; NULL: none */
+    int64_t proof_ends_at; /* end of the token that last confirmed it; 0: none */
+    /* The last proof of who signed in, in memory only: monotonic ms, and Unix ms; 0: none */
+    int64_t fresh_at, fresh_wall_ms;
     unsigned serves;         /* of a worker token: bits of enum environment_type; else 0 */
     bool serves_all;         /* a worker token for all projects; it has no document */
     char only[ID_MAX];       /* only for projects of this organization; "": any */

@@ -116,6 +116,12 @@ describe("a secret key", () => {
     await call("POST", `${keysOf("staging")}/${next.id}/rotate`, {}, fresh, 404);
   });
 
+  test("that is rotated twice leaves one old value valid at most", async () => {
+    const fresh = await signIn(), rotate = (id) => call("POST", `${keysOf("staging")}/${id}/rotate`, { grace: "7d" }, fresh);
+    const one = await call("POST", keysOf("staging"), { name: "twice" }, fresh), two = await rotate(one.id), three = await rotate(two.id);
+    assert.deepEqual(await Promise.all([one, two, three].map(({ key }) => opens(key))), [false, "dev", "dev"]);
+  });
+
   test("that is rotated without a grace stays valid for a day", async () => {
     const fresh = await signIn(), made = await call("POST", keysOf("staging"), { name: "a day" }, fresh);
     for (const grace of [5, "soon", "366d", "-1h", ""]) await call("POST", `${keysOf("staging")}/${made.id}/rotate`, { grace }, fresh, 400);
