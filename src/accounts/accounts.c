@@ -389,10 +389,16 @@ size_t secrets_count(const struct list *of_owner, int64_t now_ms)
     return count;
 }
 
-bool secret_is_fresh(const struct secret *secret, int64_t now_ms)
+void secret_prove(struct secret *secret, int64_t now_ms, int64_t wall_ms)
 {
-    int64_t age = now_ms - secret->fresh_at;
-    return secret->fresh_at && age >= 0 && age < SECRET_FRESH_MS;
+    secret->fresh_at = now_ms;
+    secret->fresh_wall_ms = wall_ms;
+}
+
+bool secret_is_fresh(const struct secret *secret, int64_t now_ms, int64_t wall_ms)
+{
+    return secret->fresh_wall_ms && now_ms - secret->fresh_at < SECRET_FRESH_MS &&
+           wall_ms - secret->fresh_wall_ms < SECRET_FRESH_MS;
 }
 
 void secret_show_id(const struct secret *secret, char id[SECRET_ID_LEN + 1])

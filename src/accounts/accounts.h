@@ -253,9 +253,13 @@ bool secret_is_valid(const struct secret *secret, int64_t now_ms);
 /* Returns how many secrets of the list are valid. */
 size_t secrets_count(const struct list *of_owner, int64_t now_ms);
 
-/* Returns true if the person has proved within the last ten minutes who signs in. */
+/* Notes that the person has just proved who signs in. now_ms is monotonic. */
+void secret_prove(struct secret *secret, int64_t now_ms, int64_t wall_ms);
+/* Returns true if that was within the last ten minutes, by either clock.
+ *
+ * The wall clock may be set back, and the monotonic one stops while a machine sleeps. */
 enum { SECRET_FRESH_MS = 10 * 60 * 1000 };
-bool secret_is_fresh(const struct secret *secret, int64_t now_ms);
+bool secret_is_fresh(const struct secret *secret, int64_t now_ms, int64_t wall_ms);
 
 /* Returns the environment that has its keys: of a branch its parent, else itself. */
 struct account *account_of_keys(struct account *account);

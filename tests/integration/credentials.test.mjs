@@ -294,6 +294,20 @@ describe("a fresh sign-in", () => {
     await other.stop();
   });
 
+  test("does not become fresh again when the clock is set back", async (t) => {
+    const folder = temporaryFolder(), monotonic = path.join(folder, "monotonic");
+    const ahead = (ms) => { fs.writeFileSync(`${monotonic}.new`, `${ms}`); fs.renameSync(`${monotonic}.new`, monotonic); };
+    ahead(0);
+    const other = await startGateway({ t, preload: "shim_clock", env: { SHIM_MONOTONIC: monotonic } });
+    const { token: key } = (await other.post("/api/v1/sign-in", { code: keys.pat }, { key: null })).json;
+    const remove = async () => (await other.delete(`/api/v1/tokens/${(await other.post("/api/v1/tokens", { name: "x" }, { key: keys.pat })).json.id}`, { key })).status;
+    assert.equal(await remove(), 200);
+    ahead(10 * 60_000 + 1000);
+    other.http.closeIdle();
+    assert.equal(await remove(), 403, "ten minutes have passed, which the wall clock does not show");
+    await other.stop();
+  });
+
   test("is confirmed by a link or a personal token of the same person, each link once", async () => {
     const key = await signIn(), code = await link();
     const confirm = (code, by = key) => gateway.post("/api/v1/sign-in/confirm", { code }, { key: by });

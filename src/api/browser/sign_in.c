@@ -115,8 +115,13 @@ static enum err decide(struct account_write *write, struct accounts *accounts,
 static void reply_sign_in(struct signing *op, const struct user *user)
 {
     char ends_at[TIME_TEXT_LEN + 1];
+    struct api_call *call = op->call;
+    struct secret *made =
+        accounts_secret(api_accounts(call->api), slice_of(op->token), wall_of(call));
+    if (made)
+        secret_prove(made, now_of(call), wall_of(call));
     text_from_time(op->ends_at, ends_at);
-    api_reply_value(op->call, 200,
+    api_reply_value(call, 200,
                     json_pack("{s:s, s:s, s:{s:s, s:s, s:s}}", "token", op->token,
                               "expiresAt", ends_at, "user", "id", user->id, "email",
                               user->email, "name", user->name));
@@ -255,7 +260,7 @@ static void on_confirmed(struct account_write *write, enum err status)
     if (status) {
         api_reply_error(call, status);
     } else {
-        call->identity->secret->fresh_at = op->ends_at - SECRET_FRESH_MS;
+        secret_prove(call->identity->secret, now_of(call), wall_of(call));
         call->identity->secret->proof_ends_at = op->proof_ends_at;
         text_from_time(op->ends_at, until);
         api_reply_value(call, 200, json_pack("{s:s}", "freshUntil", until));

@@ -109,8 +109,8 @@ const char *api_not_ready(const struct api *api)
 enum err api_check_fresh(struct api_call *call)
 {
     const struct secret *secret = call->identity->secret;
-    int64_t now_ms = loop_wall_ms(engine_loop(call->api->engine));
-    if (secret->signed_in && secret_is_fresh(secret, now_ms))
+    struct loop *loop = engine_loop(call->api->engine);
+    if (secret->signed_in && secret_is_fresh(secret, loop_now_ms(loop), loop_wall_ms(loop)))
         return OK;
     return explain(&call->why, ERR_FORBIDDEN,
                    "This needs a sign-in that is younger than 10 minutes: %s",
