@@ -175,7 +175,7 @@ static struct bytes *own_queue(const struct bytes *task)
 }
 
 /* A task has a queue of its own unless it names one. A limit that it gives is that
- * queue's. */
+ * queue's, and null removes an earlier limit. */
 static enum err read_task_queue(const struct registration_location *location,
                                 const json_t *queue, struct worker_task *task,
                                 struct worker *worker)
@@ -188,8 +188,8 @@ static enum err read_task_queue(const struct registration_location *location,
         add_queue(worker, task->queue ? bytes_ref(task->queue) : own_queue(task->id));
     if (read_limits(location, queue, "queue.", added))
         return ERR_INVALID;
-    added->is_named_only =
-        task->queue && added->limit == UINT32_MAX && added->total == UINT32_MAX;
+    added->is_named_only = task->queue && !json_object_get(queue, "concurrencyLimit") &&
+                           !json_object_get(queue, "combinedConcurrencyLimit");
     return OK;
 }
 

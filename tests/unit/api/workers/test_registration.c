@@ -239,6 +239,24 @@ static void each_declaration_of_a_queue_has_the_limits_of_all(void **state)
     registration_finish(&all);
 }
 
+/* Without a member, the task refers to a queue that is declared elsewhere. */
+static void null_of_a_task_declares_its_queue_without_a_limit(void **state)
+{
+    (void)state;
+    struct registration all = read_body(
+        "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":["
+        "{\"id\":\"a\",\"queue\":{\"name\":\"p\",\"concurrencyLimit\":null}},"
+        "{\"id\":\"b\",\"queue\":{\"name\":\"q\",\"combinedConcurrencyLimit\":null}},"
+        "{\"id\":\"c\",\"queue\":{\"name\":\"r\"}}],\"queues\":[]}}");
+    assert_int_equal(all.worker->queue_count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(all.worker->queues[i].limit, UINT32_MAX);
+        assert_int_equal(all.worker->queues[i].total, UINT32_MAX);
+        assert_true(all.worker->queues[i].is_named_only == (i == 2));
+    }
+    registration_finish(&all);
+}
+
 /* 0 seconds mean that there is no limit. */
 static void max_duration_below_a_second_stays_a_limit(void **state)
 {
@@ -642,6 +660,7 @@ int main(void)
         cmocka_unit_test(limits_that_were_stored_by_other_rules_are_read),
         cmocka_unit_test(queue_may_be_declared_again_with_its_limit_or_without_one),
         cmocka_unit_test(each_declaration_of_a_queue_has_the_limits_of_all),
+        cmocka_unit_test(null_of_a_task_declares_its_queue_without_a_limit),
         cmocka_unit_test(max_duration_below_a_second_stays_a_limit),
         cmocka_unit_test(damaged_document_is_rejected),
         cmocka_unit_test(queues_have_the_limits_of_the_newest_version),
