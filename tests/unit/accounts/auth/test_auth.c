@@ -153,12 +153,16 @@ static void unknown_credentials_are_rejected_with_the_texts_of_trigger_dev(void 
         "Bearer x",
         "Basic dXNlcjpwYXNz",
         "tr_dev_0123456789abcdefghijklmn",
-        "tr_pat_0123456789abcdefghijklmnopqrstuvwxyz1234",
         "a.b.c",
         "eyJhbGciOiJIUzI1NiJ9.e30.AAAA", /* a JWT, but not a public one */
     };
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
         assert_refused(world, unknown[i], "Invalid API key");
+    assert_refused(world, "tr_pat_0123456789abcdefghijklmnopqrstuvwxyz1234",
+                   "Invalid or Missing PAT: the personal access token is unknown, expired "
+                   "or revoked");
+    assert_refused(world, "tr_wgt_0123456789abcdefghijklmnopqrstuvwxyz1234",
+                   "Invalid API key: the worker token is unknown, expired or revoked");
 
     snprintf(key, sizeof(key), "%s", world->bootstrap.secret_keys[0]);
     for (size_t i = 0; key[i]; i++) {
