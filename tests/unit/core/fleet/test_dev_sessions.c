@@ -390,7 +390,7 @@ static void polled_run_is_lost_with_its_cli(void **state)
         assert_status(world, got.id, RUN_INTERRUPTED);
         assert_non_null(strstr(run_now(world, got.id)->error->data, "STALLED_EXECUTING"));
         assert_non_null(
-            strstr(run_now(world, got.id)->error->data, "(trigger dev) disconnected"));
+            strstr(run_now(world, got.id)->error->data, "No heartbeat came for the run"));
     }
     assert_int_equal(world->env->queues.running, 0);
 }
