@@ -215,6 +215,12 @@ static void show_trace(struct api_world *world, const struct document *document,
     ask(world, run, "spans/", id);
 }
 
+static void on_trace_written(struct document_write *write, enum err status)
+{
+    (void)write;
+    assert(!status);
+}
+
 static void check_trace(const struct document *document)
 {
     struct api_world world;
@@ -227,17 +233,15 @@ static void check_trace(const struct document *document)
                   (struct slice){ 0 }, SLICE("{}"), 0);
     bool made = api_world_text(&world, "id", &run);
     assert(made);
-    struct change change = { .kind = CHANGE_DOCUMENT,
-                             .env = api_world_account(&world)->number,
-                             .document = { .kind = DOC_TRACE,
-                                           .name = bytes_create(buf_slice(&run)),
-                                           .body = bytes_ref(document->body) } };
-    change.document.env = change.env;
-    api_world_write(&world, &change, 1);
+    struct bytes *name = bytes_create(buf_slice(&run));
+    struct document_write write;
+    document_write_begin(world.engine, api_world_account(&world)->number, DOC_TRACE, name,
+                         document->body, 0, &write, on_trace_written);
+    api_world_settle(&world);
     judge_resume();
     show_trace(&world, document, buf_slice(&run));
     judge_pause();
-    change_finish(&change);
+    bytes_unref(name);
     buf_finish(&run);
     api_world_close(&world);
     judge_resume();

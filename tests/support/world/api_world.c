@@ -70,7 +70,8 @@ static void on_written(struct store_commit *commit, enum store_status status)
     container_of(commit, struct writing, commit)->done = true;
 }
 
-void api_world_write(struct api_world *world, struct change *changes, size_t count)
+/* The changes stay the caller's. */
+static void write_changes(struct api_world *world, struct change *changes, size_t count)
 {
     struct store *store = fake_store_store(world->fake);
     struct writing writing = { .commit = { .changes = changes,
@@ -88,7 +89,7 @@ static void make_accounts(struct api_world *world)
     struct failure why;
     int64_t now = loop_wall_ms(world->net.world.loop);
     size_t count = accounts_bootstrap(world->accounts, &first, now, changes);
-    api_world_write(world, changes, count);
+    write_changes(world, changes, count);
     for (size_t i = 0; i < count; i++) {
         demand(!accounts_add(world->accounts, &changes[i].document, &why), why.text);
         change_finish(&changes[i]);

@@ -45,9 +45,6 @@ void api_world_open(struct api_world *world);
 /* Registers a worker with these tasks in this key's environment. */
 void api_world_register(struct api_world *world, enum api_key key);
 
-/* Writes to the store directly; the changes stay the caller's. */
-void api_world_write(struct api_world *world, struct change *changes, size_t count);
-
 /* Returns the account of dev, borrowed. */
 struct account *api_world_account(const struct api_world *world);
 
