@@ -306,23 +306,25 @@ describe("telemetry", () => {
     for (const wrong of [JSON.stringify(body).slice(0, -1), "[]", "{", JSON.stringify(body).replace('"99 x', '"99 \u0001x')])
       assert.equal((await send(endpoint(attempt), [kind, wrong])).status, 400, wrong.slice(0, 5));
     assert.ok((await events(attempt.id)).length > 50);
+    const early = `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{}${",{x}".repeat(800_000)}]}]}]}`; // wrong in its first part
+    assert.equal((await send(endpoint(attempt), [kind, early])).status, 400);
     const around = { resourceLogs: [{ resource: { attributes: [{ key: "a", value: { stringValue: "z".repeat(5_000_000) } }] }, scopeLogs: [] }] };
     assert.equal((await send(endpoint(attempt), [kind, around])).status, 413);
     await attempt.succeed(1);
   });
 
-  test("beyond 10,000 records of a body is dropped, and counted on its run", async () => {
+  test("beyond 10,000 rows, and 10,000 items of a body, is dropped, and counted on its run", async () => {
     const [many, late, none] = [await take(), await take(), await take()], before = await counted("dropped");
     const short = (run) => ({ body: { stringValue: "x" }, attributes: attributes({ "ctx.run.id": run }) });
     await tell(many, logs(...Array.from({ length: 15_000 }, () => short(many.id))));
     const { events: all, dropped } = await read(`${many.id}/events`);
-    assert.deepEqual([all.length, dropped.count, dropped.limit], [9_998, 5_002, 5_002]);
-    assert.equal((await counted("dropped")) - before, 5_002);
+    assert.deepEqual([all.length, dropped.count, dropped.limit], [10_000, 5_000, 5_000]);
+    assert.equal((await counted("dropped")) - before, 5_000);
     const empty = (count, records) => ["logs", { resourceLogs: [{ scopeLogs: [...Array.from({ length: count }, () => ({})), { logRecords: records }] }] }];
     await tell(late, empty(10_000, [short(late.id)]));
     assert.deepEqual([await events(late.id), (await read(`${late.id}/events`)).dropped.count], [[], 1]);
     await tell(none, empty(150_000, [short(none.id)]));
-    assert.equal((await counted("dropped")) - before, 5_004);
+    assert.equal((await counted("dropped")) - before, 5_002);
     await Promise.all([many.succeed(1), late.succeed(1), none.succeed(1)]);
   });
 

@@ -1,4 +1,4 @@
-/* stored_activity.c - writes the activity that changed, of a few environments in a commit. */
+/* stored_activity.c - writes the activity that changed, of one environment after the other. */
 #include "api/router/stored_activity.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "core/counters/activity_document.h"
 #include "core/live/sampling.h"
 
-enum { EVERY_MS = 15 * 60 * 1000, AT_ONCE = 16 };
+enum { EVERY_MS = 15 * 60 * 1000 };
 
 struct stored_activity {
     struct api *api;
@@ -17,9 +17,7 @@ struct stored_activity {
     uint32_t at; /* place among the environments */
     bool stopped, writing;
     struct document_write write;
-    struct change changes[AT_ONCE];
-    uint32_t numbers[AT_ONCE]; /* of the environments that are being written */
-    size_t count;
+    uint32_t number; /* of the environment that is being written */
 };
 
 static void write_next(struct stored_activity *stored);
@@ -34,70 +32,62 @@ static void set_timer(struct stored_activity *stored)
     loop_set_timer(engine_loop(engine_of(stored)), &stored->timer, stored->kind, EVERY_MS);
 }
 
-/* Notes the version of the document, or that it must be written again. */
+/* Notes the version of the document, or that it must be written again. After a conflict, an
+ * earlier write may have succeeded although its commit was reported as failed. */
 static void note_result(struct environment *env, enum err status)
 {
-    if (!status)
+    if (!status || status == ERR_CONFLICT)
         env->stats.version++;
-    else
-        env->stats.changed = true;
+    if (!status)
+        return;
+    env->stats.changed = true;
+    log_warn("cannot store the activity of an environment", "environment", env->id,
+             "reason", errors[status].text, NULL);
 }
 
 static void on_written(struct document_write *write, enum err status)
 {
     struct stored_activity *stored = container_of(write, struct stored_activity, write);
+    struct environment *env = engine_environment(engine_of(stored), stored->number);
     stored->writing = false;
-    for (size_t i = 0; i < stored->count; i++) {
-        struct environment *env = engine_environment(engine_of(stored), stored->numbers[i]);
-        if (env)
-            note_result(env, status);
-    }
-    if (status)
-        log_warn("cannot store the activity of environments", "reason", errors[status].text,
-                 NULL);
-    if (!status)
-        write_next(stored);
-    else if (!stored->stopped)
-        set_timer(stored);
+    if (env)
+        note_result(env, status);
+    write_next(stored);
 }
 
-static struct change change_of(struct environment *env)
+/* The events of the open sample are for the next time, unless there is none. */
+static void write_activity(struct stored_activity *stored, struct environment *env)
 {
     struct buf text = { 0 };
-    sampling_pass(env);
+    struct bytes *name = bytes_create(SLICE("activity"));
+    if (stored->stopped)
+        sampling_end(env);
+    else
+        sampling_pass(env);
+    env->stats.changed = env->stats.used;
     activity_document_write(&env->stats, &env->tasks, &text);
-    struct change change = { .kind = CHANGE_DOCUMENT,
-                             .env = env->number,
-                             .expected = env->stats.version,
-                             .document = { .kind = DOC_ACTIVITY,
-                                           .env = env->number,
-                                           .name = bytes_create(SLICE("activity")),
-                                           .body = buf_to_bytes(&text) } };
+    struct bytes *body = buf_to_bytes(&text);
+    stored->number = env->number;
+    stored->writing = true;
+    document_write_begin(engine_of(stored), env->number, DOC_ACTIVITY, name, body,
+                         env->stats.version, &stored->write, on_written);
+    bytes_unref(name);
+    bytes_unref(body);
     buf_finish(&text);
-    return change;
 }
 
-/* Writes the next environments that changed. After the last one, waits for the next
- * quarter. */
+/* Writes the next environment that changed, one in a turn. After the last one, waits for
+ * the next quarter. */
 static void write_next(struct stored_activity *stored)
 {
     struct environment *env;
-    stored->count = 0;
-    while (stored->count < AT_ONCE &&
-           (env = engine_next_environment(engine_of(stored), &stored->at))) {
-        if (!env->stats.changed || engine_is_retired(env))
-            continue;
-        env->stats.changed = false;
-        stored->numbers[stored->count] = env->number;
-        stored->changes[stored->count++] = change_of(env);
-    }
-    if (stored->count) {
-        stored->writing = true;
-        documents_write_begin(engine_of(stored), stored->changes, stored->count,
-                              &stored->write, on_written);
-    } else if (!stored->stopped) {
+    while ((env = engine_next_environment(engine_of(stored), &stored->at)))
+        if (env->stats.changed && !engine_is_retired(env)) {
+            write_activity(stored, env);
+            return;
+        }
+    if (!stored->stopped)
         set_timer(stored);
-    }
 }
 
 static void on_time(struct timer *timer)

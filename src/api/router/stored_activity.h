@@ -1,7 +1,7 @@
 /* stored_activity.h - stores the activity of the environments, so that it survives a restart.
  *
- *   every quarter of an hour, and at a stop ─► environments that changed ─► one commit of
- *   a few documents after the other (core/counters/activity_document.h)
+ *   every quarter of an hour, and at a stop ─► environments that changed ─► one document
+ *   after the other (core/counters/activity_document.h)
  *
  * A process that is killed loses at most the last quarter. */
 #pragma once

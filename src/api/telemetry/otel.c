@@ -122,13 +122,6 @@ static void telemetry_free(struct telemetry *op)
     free(op);
 }
 
-static void refuse(struct telemetry *op, enum err refused)
-{
-    struct api_call *call = op->call;
-    telemetry_free(op);
-    api_reply_error(call, refused);
-}
-
 /* The client left in the middle of its body. */
 static void on_gone(struct api_call *call)
 {
@@ -136,21 +129,21 @@ static void on_gone(struct api_call *call)
     api_reply_gone(call);
 }
 
-/* Begins to read a part of the body. Takes the part. */
-static void begin_part(struct telemetry *op, struct buf part)
+/* Begins to read a part of the body. Takes the part. Returns ERR_INVALID with call->why if
+ * it is no JSON object. */
+static enum err begin_part(struct telemetry *op, struct buf part)
 {
     struct api_call *call = op->call;
     op->part = part;
-    if (!scan_is_json(buf_slice(&part)) || scan_type(buf_slice(&part)) != SCAN_OBJECT) {
-        explain(&call->why, ERR_INVALID,
-                part.len ? "Invalid JSON: telemetry must be a JSON object"
-                         : "Request body is empty");
-        refuse(op, ERR_INVALID);
-        return;
-    }
+    if (!part.len)
+        return explain(&call->why, ERR_INVALID, "Request body is empty");
+    if (!scan_is_json(buf_slice(&part)) || scan_type(buf_slice(&part)) != SCAN_OBJECT)
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid JSON: telemetry must be a JSON object");
     op->reads = true;
     otlp_begin(&op->otlp, buf_slice(&op->part), op->logs);
     loop_defer(engine_loop(api_engine(call->api)), &op->deferred);
+    return OK;
 }
 
 static void end_part(struct telemetry *op)
@@ -160,14 +153,18 @@ static void end_part(struct telemetry *op)
     count_lost(op);
     buf_finish(&op->part);
     op->reads = false;
-    if (is_last) {
-        telemetry_free(op);
-        discard(call);
-    } else if (op->complete) {
-        begin_part(op, otlp_parts_end(&op->parts));
-    } else {
+    if (!op->complete) {
         http_body_resume(call->x);
+        return;
     }
+    enum err refused = is_last ? OK : begin_part(op, otlp_parts_end(&op->parts));
+    if (!is_last && !refused)
+        return;
+    telemetry_free(op);
+    if (refused)
+        api_reply_error(call, refused);
+    else
+        discard(call);
 }
 
 static void read_records(struct deferred *deferred)
@@ -210,14 +207,13 @@ static enum err take(struct api_call *call, struct slice piece, bool logs)
     struct telemetry *op = call->state;
     if (refused)
         return refused;
-    while (piece.len)
+    while (piece.len && !refused)
         if (otlp_parts_take(&op->parts, &piece) && !op->reads) {
             http_body_pause(call->x);
-            begin_part(op, otlp_parts_cut(&op->parts));
-            if (!call->state)
-                return OK; /* refused */
+            refused = begin_part(op, otlp_parts_cut(&op->parts));
         }
-    refused = otlp_parts_check(&op->parts, &call->why);
+    if (!refused)
+        refused = otlp_parts_check(&op->parts, &call->why);
     if (!refused)
         refused = quotas_hold_piece(call, otlp_parts_size(&op->parts) + op->part.capacity);
     if (refused)
@@ -242,10 +238,11 @@ static enum err receive(struct api_call *call, bool logs)
         return refused;
     struct telemetry *op = call->state;
     op->complete = true;
-    call->busy = true;
-    if (!op->reads)
-        begin_part(op, otlp_parts_end(&op->parts));
-    return OK;
+    if (!op->reads && (refused = begin_part(op, otlp_parts_end(&op->parts))))
+        telemetry_free(op);
+    else
+        call->busy = true;
+    return refused;
 }
 
 static enum err receive_spans(struct api_call *call)

@@ -58,6 +58,17 @@ static void skip_record(struct otlp_parts *parts)
     parts->skipped++;
 }
 
+/* Checks the length of what was collected since the last whole record. */
+static void check_item(struct otlp_parts *parts)
+{
+    if (parts->skips || parts->text.len - parts->whole <= OTLP_ITEM_MAX)
+        return;
+    if (is_in_record(parts))
+        skip_record(parts);
+    else
+        parts->too_long = true;
+}
+
 /* Called at the end of a record. */
 static void end_record(struct otlp_parts *parts)
 {
@@ -86,6 +97,8 @@ static void take_byte(struct otlp_parts *parts, char c)
         buf_add_char(&parts->around, c);
         parts->whole = parts->text.len;
         parts->drops_comma = false;
+    } else {
+        check_item(parts);
     }
 }
 
@@ -113,9 +126,8 @@ static void take_plain(struct otlp_parts *parts, struct slice bytes)
     if (!is_in_record(parts) && !is_among_records(parts)) {
         buf_add(&parts->around, bytes);
         parts->whole = parts->text.len;
-    } else if (is_in_record(parts) && !parts->skips &&
-               parts->text.len - parts->whole > OTLP_ITEM_MAX) {
-        skip_record(parts);
+    } else {
+        check_item(parts);
     }
 }
 
@@ -161,11 +173,11 @@ struct buf otlp_parts_end(struct otlp_parts *parts)
 
 enum err otlp_parts_check(const struct otlp_parts *parts, struct failure *why)
 {
-    if (parts->around.len <= OTLP_ITEM_MAX)
+    if (parts->around.len <= OTLP_AROUND_MAX && !parts->too_long)
         return OK;
     return explain(why, ERR_TOO_LARGE,
-                   "The telemetry has too many resources and scopes (max %d MiB)",
-                   OTLP_ITEM_MAX >> 20);
+                   "The telemetry has too many resources and scopes (max %d KiB)",
+                   OTLP_AROUND_MAX >> 10);
 }
 
 size_t otlp_parts_size(const struct otlp_parts *parts)

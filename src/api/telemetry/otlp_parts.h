@@ -13,9 +13,10 @@
 #include "base/error.h"
 
 enum {
-    OTLP_PARTS_DEPTH = 6,      /* brackets around a record */
-    OTLP_PART_BYTES = 2 << 20, /* of records, after which a part ends */
-    OTLP_ITEM_MAX = 4 << 20,   /* bytes of a record, or of all that is around records */
+    OTLP_PARTS_DEPTH = 6,        /* brackets around a record */
+    OTLP_PART_BYTES = 512 << 10, /* of records, after which a part ends */
+    OTLP_ITEM_MAX = 4 << 20,     /* bytes of a record */
+    OTLP_AROUND_MAX = 512 << 10, /* bytes of all that is around records */
 };
 
 struct otlp_parts {
@@ -26,6 +27,7 @@ struct otlp_parts {
     unsigned depth;    /* of brackets */
     char open[OTLP_PARTS_DEPTH];
     bool in_string, after_backslash;
+    bool too_long;    /* what stands between two records */
     bool skips;       /* the rest of a record that was too long */
     bool drops_comma; /* the next comma has no record before it */
 };
@@ -43,7 +45,7 @@ struct buf otlp_parts_cut(struct otlp_parts *parts);
 /* Returns the rest of a complete body, in the same way. */
 struct buf otlp_parts_end(struct otlp_parts *parts);
 
-/* Returns ERR_TOO_LARGE with why if what is around the records is too long. */
+/* Returns ERR_TOO_LARGE with why if what is around or between the records is too long. */
 enum err otlp_parts_check(const struct otlp_parts *parts, struct failure *why);
 
 /* Returns the bytes of memory that it takes. */

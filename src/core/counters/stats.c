@@ -90,6 +90,12 @@ void stats_close(struct stats *stats, int64_t now_ms, uint32_t queued, int64_t q
 void stats_restore(struct stats *stats, const struct stats_sample *sample, int64_t now_ms)
 {
     int64_t after = stats->count ? stats_at(stats, stats->count - 1)->at : 0;
+    if (sample->at > after && sample->at == stats->open.at) {
+        stats->open.triggers = sample->triggers;
+        memcpy(stats->open.ends, sample->ends, sizeof(sample->ends));
+        stats->used = true;
+        return;
+    }
     if (sample->at > after && sample->at < stats->open.at &&
         sample->at >= now_ms - STATS_KEPT_MS && sample->at % STATS_INTERVAL_MS == 0)
         push(stats, sample);

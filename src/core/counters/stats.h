@@ -55,8 +55,9 @@ bool stats_is_over(const struct stats *stats, int64_t now_ms);
 void stats_close(struct stats *stats, int64_t now_ms, uint32_t queued,
                  int64_t queued_since);
 
-/* Adds a sample of an earlier process. Skips it if it is not later than the last one, not
- * before the open one, or older than six hours. */
+/* Adds a sample of an earlier process; one of the open interval continues, without its
+ * delivery times. Skips it if it is not later than the last one, later than the open one,
+ * or older than six hours. */
 void stats_restore(struct stats *stats, const struct stats_sample *sample, int64_t now_ms);
 
 /* A run was created (before: -1) or has changed its status. */

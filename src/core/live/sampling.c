@@ -17,3 +17,9 @@ void sampling_pass(struct environment *env)
     if (stats_is_over(&env->stats, now))
         stats_close(&env->stats, now, env->queues.waiting, sampling_queued_since(env));
 }
+
+void sampling_end(struct environment *env)
+{
+    stats_close(&env->stats, loop_wall_ms(env->loop), env->queues.waiting,
+                sampling_queued_since(env));
+}

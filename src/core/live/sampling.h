@@ -14,3 +14,6 @@ int64_t sampling_queued_since(const struct environment *env);
 /* Closes the open sample if its time has passed. Call it before anything is noted, and
  * before samples are read. */
 void sampling_pass(struct environment *env);
+
+/* Closes the open sample before its time, if it has events. For the end of the process. */
+void sampling_end(struct environment *env);

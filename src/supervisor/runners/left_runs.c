@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 
+enum { LINES_MAX = 1000 }; /* more runs than a machine executes */
+
 static const char list_name[] = "supervise.runs";
 
 static void write_list(const struct left_runs *left)
@@ -71,7 +73,7 @@ void left_runs_report(const struct left_runs *left)
     struct buf text = { 0 };
     site_read_list(left->shared->site, list_name, &text);
     struct slice rest = buf_slice(&text), line;
-    while (slice_split(&rest, '\n', &line))
+    for (int i = 0; i < LINES_MAX && slice_split(&rest, '\n', &line); i++)
         if (line.len)
             report_line(left->shared, line);
     buf_finish(&text);

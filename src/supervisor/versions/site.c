@@ -117,8 +117,10 @@ void site_write_list(struct site *site, const char *name, struct slice text)
 
 void site_read_list(struct site *site, const char *name, struct buf *out)
 {
-    int file = openat(site->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t len = file < 0 ? -1 : read(file, buf_reserve(out, LIST_MAX), LIST_MAX);
+    int file = openat(site->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat found;
+    bool is_file = file >= 0 && fstat(file, &found) == 0 && S_ISREG(found.st_mode);
+    ssize_t len = is_file ? read(file, buf_reserve(out, LIST_MAX), LIST_MAX) : -1;
     if (file >= 0)
         close(file);
     if (len > 0)

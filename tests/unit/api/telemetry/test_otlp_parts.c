@@ -126,7 +126,7 @@ static void parts_have_each_record_once_and_in_order(void **state)
 {
     (void)state;
     const size_t lens[] = { 800000, 10, 1400000, 20, 3000000 };
-    check_lengths(lens, 5, 9, 0);
+    check_lengths(lens, 5, 13, 0);
 }
 
 static void a_record_that_is_too_long_is_skipped(void **state)
@@ -149,7 +149,7 @@ static void the_surroundings_of_records_are_limited(void **state)
     struct failure why;
     struct buf body = { 0 };
     buf_add_text(&body, "{\"resourceLogs\":[{\"resource\":{\"a\":\"");
-    for (size_t i = 0; i <= OTLP_ITEM_MAX; i++)
+    for (size_t i = 0; i <= OTLP_AROUND_MAX; i++)
         buf_add_char(&body, 'x');
     struct slice piece = buf_slice(&body);
     assert_int_equal(otlp_parts_check(&parts, &why), OK);
@@ -159,6 +159,32 @@ static void the_surroundings_of_records_are_limited(void **state)
     buf_finish(&body);
 }
 
+/* Takes a body of this beginning and this text many times. */
+static void take_repeated(struct otlp_parts *parts, const char *beginning, const char *text)
+{
+    struct buf body = { 0 };
+    buf_add_text(&body, beginning);
+    while (body.len <= OTLP_ITEM_MAX + 1000)
+        buf_add_text(&body, text);
+    struct slice piece = buf_slice(&body);
+    assert_false(otlp_parts_take(parts, &piece));
+    buf_finish(&body);
+}
+
+static void brackets_and_commas_are_limited_like_text(void **state)
+{
+    (void)state;
+    struct otlp_parts parts = { 0 };
+    struct failure why;
+    take_repeated(&parts, "{\"a\":[{\"b\":[{\"c\":[{\"d\":[", "[],");
+    assert_int_equal(parts.skipped, 1);
+    assert_true(parts.text.len < 100);
+    otlp_parts_finish(&parts);
+    take_repeated(&parts, "{\"a\":[{\"b\":[{\"c\":[", "1,");
+    assert_int_equal(otlp_parts_check(&parts, &why), ERR_TOO_LARGE);
+    otlp_parts_finish(&parts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +192,7 @@ int main(void)
         cmocka_unit_test(parts_have_each_record_once_and_in_order),
         cmocka_unit_test(a_record_that_is_too_long_is_skipped),
         cmocka_unit_test(the_surroundings_of_records_are_limited),
+        cmocka_unit_test(brackets_and_commas_are_limited_like_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void pass_run(struct task_table *table, const char *task, enum run_status
                        .started_at = now_ms - duration_ms,
                        .finished_at = now_ms };
     task_table_note(table, -1, &run, now_ms);
-    run.status = end;
+    run.status = (uint8_t)end;
     task_table_note(table, RUN_QUEUED, &run, now_ms);
     task_table_note(table, (int)end, &run, now_ms); /* only its metadata changed */
     run_finish(&run);
