@@ -130,7 +130,7 @@ static void on_gone(struct api_call *call)
 }
 
 /* Begins to read a part of the body. Takes the part. Returns ERR_INVALID with call->why if
- * it is no JSON object. */
+ * it is not a JSON object. */
 static enum err begin_part(struct telemetry *op, struct buf part)
 {
     struct api_call *call = op->call;
