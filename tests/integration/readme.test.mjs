@@ -35,11 +35,11 @@ function shell(gateway, script) {
   const env = { ...process.env, PATH, TRIGGER_API_URL: gateway.url, TRIGGER_SECRET_KEY: keys.dev,
     TRIGGER_PROJECT_REF: keys.ref, TRIGGER_ACCESS_TOKEN: keys.pat };
   const child = spawn("bash", ["-c", `set -e\n${script}`], { env });
-  const said = { out: "", err: "" };
-  child.stdout.on("data", (bytes) => { said.out += bytes; });
-  child.stderr.on("data", (bytes) => { said.err += bytes; });
+  const output = { out: "", err: "" };
+  child.stdout.on("data", (bytes) => { output.out += bytes; });
+  child.stderr.on("data", (bytes) => { output.err += bytes; });
   const ended = new Promise((resolve) => child.on("close", (code) => resolve(code)));
-  return { child, said, ended };
+  return { child, output, ended };
 }
 
 /** The rows (arrays of cells) of every table in deploy/*.md whose header row is `header`. */
