@@ -82,8 +82,8 @@ test("TLS works with a server that proves its name, also from within the sandbox
 
 for (const [what, url, words] of [
   ["of another name", () => address({ host: "127.0.0.1" }), /does not match host name .*the host in the address must be a name that the server's certificate has/],
-  ["of a foreign authority", () => address({ ca: foreign.certificate }), /certificate verify failed.*sslrootcert in the address must be a file with the authority/],
-  ["of whose authority there is no file", () => address({ ca: "/nowhere/ca.pem" }), /\/nowhere\/ca\.pem.*sslrootcert in the address must be a file with the authority/],
+  ["of a foreign authority", () => address({ ca: foreign.certificate }), /certificate verify failed.*sslrootcert in the address must be a file with the CA/],
+  ["of whose authority there is no file", () => address({ ca: "/nowhere/ca.pem" }), /\/nowhere\/ca\.pem.*sslrootcert in the address must be a file with the CA/],
 ]) {
   test(`a server ${what} is refused, with what to do`, async () => {
     const { code, all } = await runProgram(["--listen", "127.0.0.1:0", "--data", path.join(temporaryFolder(), "data"), "--database", url()],

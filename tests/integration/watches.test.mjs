@@ -392,7 +392,7 @@ describe("an event stream", () => {
 
   test("refuses what the list refuses", async () => {
     for (const [query, status, words] of [["watch=1&filter[status]=NO", 400, /not a status/], ["watch=2", 400, /watch: not 1/], ["watch=1&limit=900", 400, /limit/], ["watch=1&counts=0", 400, /counts: not 1/],
-      ["watch=1&run=run_x", 400, /"run: a watch has none; say filter\[tag\]/], ["watch=1&all=1", 400, /"all: /], ["watch=1&since=1h", 400, /"since: /]]) {
+      ["watch=1&run=run_x", 400, /"run: a watch has none; use filter\[tag\]/], ["watch=1&all=1", 400, /"all: /], ["watch=1&since=1h", 400, /"since: /]]) {
       const { status: got, text } = await open(query);
       assert.equal(got, status, text);
       assert.match(text, words);
