@@ -32,7 +32,7 @@ function packagesScript(script, programs) {
 const at = (file) => path.join(root, file), unit = "usr/local/lib/systemd/system/runcast.service", doc = "usr/local/share/doc/runcast";
 
 test("program, units, settings, user and folders are installed where a distribution expects them", () => {
-  const files = fs.readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isSqlite()).map((entry) => path.relative(root, path.join(entry.parentPath ?? entry.path, entry.name))).sort();
+  const files = fs.readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => path.relative(root, path.join(entry.parentPath ?? entry.path, entry.name))).sort();
   const chapters = files.filter((file) => file.startsWith(doc) && !file.endsWith("/LICENSE"));
   for (const name of fs.readdirSync(path.join(top, "deploy")).filter((one) => one.endsWith(".md"))) assert.ok(chapters.includes(`${doc}/deploy/${name}`), name);
   assert.deepEqual(files.filter((file) => !chapters.includes(file)), [
