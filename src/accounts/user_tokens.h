@@ -25,8 +25,8 @@ enum err user_token_draft(struct draft *draft, const struct secret *by, struct s
 
 /* Drafts a sign-in for the user of a personal token or one-time link, and ends the link.
  *
- * Returns its end: in 12 hours, or that of the token. Sign-ins do not count as tokens, and
- * none is refused: beyond SIGN_INS_MAX, the oldest one of the same maker ends. So nobody
- * can shut out a person who has another token or a link. */
+ * Returns its end: in 12 hours, or that of the token. Sign-ins do not count as tokens and
+ * are never refused: beyond SIGN_INS_MAX, the oldest sign-in of the same maker ends. So a
+ * thief of one token cannot shut out the owner, who has a link or another token. */
 int64_t user_sign_in_draft(struct draft *draft, const struct secret *code, bool is_link,
                            const char *token);

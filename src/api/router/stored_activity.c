@@ -55,7 +55,8 @@ static void on_written(struct document_write *write, enum err status)
     write_next(stored);
 }
 
-/* The events of the open sample are for the next time, unless there is none. */
+/* Leaves the open sample to the next write. At a stop there is no next one, so the sample
+ * is closed first. */
 static void write_activity(struct stored_activity *stored, struct environment *env)
 {
     struct buf text = { 0 };

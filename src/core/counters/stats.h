@@ -41,7 +41,7 @@ struct stats {
     struct stats_sample open;
     bool used;        /* the open sample has events */
     bool changed;     /* something was noted since the samples were stored */
-    uint32_t version; /* of the stored document; 0: there is none */
+    uint32_t version; /* of the stored document; 0: not stored yet */
     uint32_t buckets[OCTAVES_BUCKETS]; /* of delivery times in µs */
 };
 

@@ -52,7 +52,7 @@ void site_drop_child(struct site *site, pid_t pid);
  * list is never read. It is not synced. An error is logged. */
 void site_write_list(struct site *site, const char *name, struct slice text);
 
-/* Appends the list, or nothing if there is none. */
+/* Appends the list. Appends nothing if the file is missing or is not a regular file. */
 void site_read_list(struct site *site, const char *name, struct buf *out);
 
 /* Makes the scratch folder of a runner, for that user only. *path is the caller's to
