@@ -203,10 +203,7 @@ void api_world_open(struct api_world *world)
 
 static void on_server_closed(struct server *server)
 {
-    struct api *api = server_owner(server);
-    struct api_world *world = api_options(api)->owner;
-    api_destroy(api);
-    auth_destroy(world->auth);
+    struct api_world *world = api_options(server_owner(server))->owner;
     world->server_closed = true;
 }
 
@@ -218,13 +215,15 @@ void api_world_close(struct api_world *world)
     api_set_ready(world->api, "stopping");
     api_stop(world->api);
     server_close(world->net.world.server, on_server_closed);
-    for (int i = 0; !world->server_closed || !engine_idle(world->engine) ||
-                    !schedules_are_idle(world->schedules) ||
+    for (int i = 0; !world->server_closed || !api_may_end(world->api) ||
+                    !engine_idle(world->engine) || !schedules_are_idle(world->schedules) ||
                     !account_writer_idle(world->writer) || !fake_store_idle(world->fake);
          i++) {
         demand(i < TURNS_MAX, "it does not stop");
         turn(world);
     }
+    api_destroy(world->api);
+    auth_destroy(world->auth);
     schedules_destroy(world->schedules);
     engine_destroy(world->engine);
     account_writer_destroy(world->writer);

@@ -99,13 +99,14 @@ void life_end(struct life *life)
     engine_stop(life->engine);
     schedules_stop(life->schedules);
     api_stop(life->api);
-    api_destroy(life->api);
-    auth_destroy(life->auth);
-    for (int i = 0; !engine_idle(life->engine) || !schedules_are_idle(life->schedules);
+    for (int i = 0; !api_may_end(life->api) || !engine_idle(life->engine) ||
+                    !schedules_are_idle(life->schedules);
          i++) {
         assert_true(i < TURNS_MAX);
         loop_turn(life->loop, 1);
     }
+    api_destroy(life->api);
+    auth_destroy(life->auth);
     life_settle(life);
     schedules_destroy(life->schedules);
     engine_destroy(life->engine);
