@@ -43,7 +43,7 @@ run_counted() { # NAME SECONDS COMMAND…
     echo "$counts" >"$log/$name.count"
     printf '%-44s %4d passed %4d failed %4.0f s, %4.0f s of CPU\n' "$name" $counts \
         $(tail -n 1 "$log/$name.time" | awk '{ print $1, $2 + $3 }')
-    [ "${counts#* }" -eq 0 ] || show_failure "$name" "$status"
+    [ "${counts#* }" -eq 0 ] || show_failure "$name" "$status" | tee "$log/$name.failure"
 }
 
 show_failure() { # NAME STATUS
@@ -173,8 +173,17 @@ run_programs() {
 
 # --- the sum -----------------------------------------------------------------------------
 
+# Repeats the start of up to four failures: a reader may have only the end of the output.
+show_failures_again() {
+    local file files=("$log"/*.failure)
+    for file in "${files[@]:0:4}"; do
+        head -n 24 "$file" | cut -c1-240
+    done
+}
+
 sum_up() {
     local passed=0 failed=0 file good bad rule
+    show_failures_again
     echo "the ten programs that took longest, and the CPU time of all:"
     for file in "$log"/*.time; do
         echo "$(basename "$file" .time) $(cat "$file")"
