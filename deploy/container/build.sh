@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the container image of the gateway, as an archive for docker load and podman load:
+# Builds the container image of the gateway, as an archive for Docker and Podman:
 #
 #   deploy/container/build.sh [FOLDER [PROGRAM]]
 #
 #   FOLDER                                    default: build-container
 #   PROGRAM                                   a program that is already built; default: builds it
 #
-#   runcast-VERSION-image-ARCH.tar.gz         docker load < …, podman load < …
+#   runcast-VERSION-image-ARCH.tar.gz         zcat … | docker load, zcat … | podman load
 #
 # The image contains the program, the libraries that it loads, time zones and certificates, and nothing
 # else: no shell, no package manager. buildah assembles it from this machine's files, without a daemon
