@@ -1,8 +1,10 @@
 // Two gateways on one PostgreSQL, each with its own relay, and HAProxy in front of them as in deploy/failover.md. The first
 // one leads, the second one stands by.
 //
-//   const { url, leader, other, postgres } = await startTwoGateways(t);
+//   const { url, leader, other, postgres, servers } = await startTwoGateways(t);
 //   await leader.kill(); … await leader.restart({ ready: false }); await standsBy(leader);
+//   (await servers()).gateways     the names of those that HAProxy takes for the leader
+//   (await servers()).standbys     the names of those to which it sends calls if there is no leader
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -13,11 +15,21 @@ import { onDatabase, startPostgres } from "./postgres.mjs";
 import { chapterSettings } from "./proxies.mjs";
 import { RunsMirror } from "./runs.mjs";
 
-/** Starts HAProxy, which passes connections on to the gateway that is ready. */
+const AT_SERVERS = "/servers-of-haproxy"; // answered by HAProxy itself
+
+/** Returns a function that returns the servers that HAProxy counts as up, by backend. */
+const serversOf = (url, gateways) => async () => {
+  const up = await (await fetch(`${url}${AT_SERVERS}`)).json();
+  return Object.fromEntries(Object.entries(up).map(([backend, of]) => [backend, gateways.filter((_, i) => of[i]).map(({ name }) => name)]));
+};
+
+/** Starts HAProxy, which passes connections on to the gateway that is ready. It counts every server as up until it has
+ *  checked it, so this waits until it has found out which gateway stands by. */
 async function startHaproxy(t, gateways) {
   const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.conf");
-  const servers = gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n");
-  const backends = chapterSettings("failover.md", "backend gateways").split("\n").map((line) => line.replace(/^ *server a .*/, servers)).filter((line) => !/^ *server b /.test(line));
+  const up = ["gateways", "standbys"].map((backend) => `"${backend}":[${gateways.map((_, i) => `%[srv_is_up(${backend}/g${i})]`)}]`);
+  const lines = gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n");
+  const backends = chapterSettings("failover.md", "backend gateways").split("\n").map((line) => line.replace(/^ *server a .*/, lines)).filter((line) => !/^ *server b /.test(line));
   fs.writeFileSync(file, `global
   maxconn 1000
 defaults
@@ -29,6 +41,7 @@ defaults
   retries 2
 frontend runs
   bind 127.0.0.1:${port}
+  http-request return status 200 content-type application/json lf-string '{${up}}' if { path ${AT_SERVERS} }
 ${chapterSettings("failover.md", "  use_backend standbys")}
 ${backends.join("\n")}
 `);
@@ -36,9 +49,9 @@ ${backends.join("\n")}
   const end = () => child.kill("SIGKILL");
   t?.after(end);
   process.on("exit", end);
-  const url = `http://127.0.0.1:${port}`;
-  await until(async () => (await fetch(`${url}/readyz`).catch(() => ({}))).status === 200, { what: "HAProxy passes on", timeoutMs: 60_000 });
-  return { port, url };
+  const url = `http://127.0.0.1:${port}`, servers = serversOf(url, gateways);
+  await until(async () => String((await servers().catch(() => ({}))).gateways) === gateways[0].name, { what: "HAProxy has found the leader" });
+  return { port, url, servers };
 }
 
 /** more: settings of both gateways, like those of startGateway. */
@@ -65,8 +78,7 @@ export async function follow({ port, key = keys.prod, filter, everyMs = 50 }) {
   const mirror = new RunsMirror({ port, token: key });
   let stopped = false;
   mirror.subscribe(filter);
-  // Until the proxy has probed both gateways, it may choose the one that stands by.
-  await until(() => mirror.connect().then(() => true, () => false), { what: "a connection" });
+  await mirror.connect();
   const reconnecting = (async () => {
     for (; !stopped; await sleep(everyMs)) if (!mirror.socket) await mirror.connect().catch(() => {});
   })();
