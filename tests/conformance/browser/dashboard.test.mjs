@@ -7,8 +7,10 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { deploy, runCli, startWorld } from "../../support/js/dashboard_world.mjs";
+import { Builder, Deployer } from "../../support/js/deployments.mjs";
 import { freePort, keys, startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
 import { runProgram } from "../../support/js/program.mjs";
+import { Worker } from "../../support/js/worker_calls.mjs";
 import { startBrowser } from "./tab.mjs";
 
 const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -778,6 +780,69 @@ describe("content of a task's author", () => {
     await others.at(-1).getByRole("button", { name: "Cancel…" }).click();
     await others.at(-1).getByRole("button", { name: "Cancel run" }).click();
     await world.reaches(id, "CANCELED");
+  });
+});
+
+describe("a version that declares features which the gateway lacks", () => {
+  const tasks = [{ id: "plain" }, { id: "chat", agentConfig: { type: "ai-sdk-chat" }, triggerSource: "agent" }];
+  const warnings = (page) => page.getByRole("note", { name: "Warning" });
+  const ofPrompts = "This gateway does not have prompts", ofAgents = "This gateway does not have sessions and agents that chat";
+
+  /** Asserts that the page has one warning for each text, in this order. */
+  async function warns(page, ...texts) {
+    const all = await until(async () => { const found = await warnings(page).allTextContents(); return found.length === texts.length && found; }, { everyMs: 50, what: `${texts.length} warnings` });
+    for (const [i, text] of texts.entries()) assert.ok(all[i].includes(text), `${all[i]} has ${text}`);
+  }
+
+  test("has warnings: with the current version, its tasks, and their tests", async (t) => {
+    const own = await startGateway({ t });
+    await Worker.register(own, { tasks, prompts: [{ id: "greeting", filePath: "a.ts", content: "Hello" }] });
+    const page = await open(t, at("workers"), { of: own });
+    await page.getByRole("region", { name: "Current version" }).waitFor();
+    await warns(page, `${ofPrompts}: a run that resolves one fails: greeting`, ofAgents);
+    const marked = (slug) => page.getByRole("row", { name: slug }).getByText("not supported").count();
+    assert.deepEqual([await marked("chat"), await marked("plain")], [1, 0]);
+    await judge(page);
+    await page.goto(own.url + at("test/chat"));
+    await page.getByRole("button", { name: "Trigger chat" }).waitFor();
+    await warns(page, `${ofAgents}: a run that chats`);
+    await judge(page);
+    await page.goto(own.url + at("test/plain"));
+    await page.getByRole("button", { name: "Trigger plain" }).waitFor();
+    await warns(page);
+    await own.stop();
+  });
+
+  test("has them with a run that failed by one of them, and with no other run", async (t) => {
+    const own = await startGateway({ t }), worker = await Worker.register(own, { tasks, prompts: [{ id: "greeting", filePath: "a.ts", content: "Hello" }] });
+    const refusal = (await own.get("/api/v1/prompts/greeting")).json.error, error = (message) => ({ type: "BUILT_IN_ERROR", name: "Error", message, stackTrace: `Error: ${message}` });
+    const fail = async (message) => {
+      const attempt = await worker.take(await worker.trigger("plain"));
+      await attempt.fail(error(message));
+      return attempt.id;
+    };
+    const [failed, other] = [await fail(`404 ${refusal}`), await fail("out of paper")];
+    const page = await open(t, at(`runs/${failed}`), { of: own });
+    await page.getByText(refusal).first().waitFor();
+    await warns(page, ofPrompts);
+    await judge(page);
+    await page.goto(own.url + at(`runs/${other}`));
+    await page.getByText("out of paper").first().waitFor();
+    await warns(page);
+    await own.stop();
+  });
+
+  test("has them with its deployment", async (t) => {
+    const own = await startGateway({ t }), builder = await Builder.start(own), deploying = new Deployer(own).deploy();
+    const { deployment } = await builder.build(tasks);
+    assert.equal((await deploying).status, 200);
+    const page = await open(t, at(`deployments/${deployment.id}`, { env: "prod" }), { of: own });
+    const marks = page.getByRole("region", { name: "Tasks" }).locator(".run-link", { hasText: "not supported" });
+    await marks.first().waitFor();
+    assert.match((await marks.allTextContents()).join(), /^chat/);
+    await warns(page, `${ofAgents}: a run that chats`);
+    await judge(page);
+    await own.stop();
   });
 });
 
