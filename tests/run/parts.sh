@@ -156,7 +156,7 @@ add_conformance() {
     modules="npm-worker npm-deploy npm-browser $modules"
     add_script add cli-4.8.3 cli 400 "$modules" "${with_gateway[@]}" node "$worker/e2e.mjs"
     add_script add cli-ends cli 400 "$modules" "${tap[@]}" "$worker/cli.test.mjs"
-    for folder in sessions pace platform mcp readme; do
+    for folder in sessions pace platform mcp readme prefix; do
         add_script add "cli-$folder" cli 600 "$modules" "${tap[@]}" "$worker/$folder.test.mjs"
     done
     add_script add worker workers 300 "$modules" env NO_CLI=1 "${with_gateway[@]}" --worker \

@@ -1,37 +1,22 @@
 // The dashboard in a real browser behind proxies that serve the gateway under a path of their host: nginx that keeps the
-// path, nginx that removes it, and HAProxy, which passes everything on.
+// path, nginx that removes it, and HAProxy, which keeps it.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { freePort, keys, startGateway, until } from "../../support/js/gateway.mjs";
-import { HttpClient } from "../../support/js/http.mjs";
+import { keys } from "../../support/js/gateway.mjs";
 import { runProgram } from "../../support/js/program.mjs";
-import { startProxy } from "../../support/js/proxies.mjs";
+import { pathProxies, startUnderPath, underPath as prefix } from "../../support/js/proxies.mjs";
 import { startBrowser } from "./tab.mjs";
-
-const prefix = "/jobs/a", root = (text) => text.replace("location / {", `location ${prefix}/ {`);
-const proxies = {
-  "nginx that keeps the path": { kind: "nginx", change: root },
-  "nginx that removes the path": { kind: "nginx", change: (text) => root(text).replace("proxy_pass http://runcast;", "proxy_pass http://runcast/;") },
-  "HAProxy": { kind: "haproxy", change: (text) => text },
-};
 
 let browser;
 before(async () => { browser = await startBrowser(); });
 after(() => browser?.stop());
 
-for (const [name, { kind, change }] of Object.entries(proxies))
+for (const [name, how] of Object.entries(pathProxies))
   describe(`behind ${name}`, () => {
-    let gateway, proxy;
-    before(async () => {
-      const port = await freePort(), front = await freePort();
-      gateway = await startGateway({ port, options: ["--public-url", `https://127.0.0.1:${front}${prefix}/`, "--trusted-proxies", "127.0.0.1"] });
-      proxy = await startProxy(kind, { port: front, gateway: port, change });
-      const http = new HttpClient(proxy.plainUrl, keys.dev);
-      await until(async () => (await http.request("GET", `${prefix}/readyz`).catch(() => ({}))).status === 200, { what: `${name} to be ready\n${proxy.output}` });
-      http.close();
-    });
-    after(async () => { proxy?.stop(); await gateway?.stop(); });
+    let gateway, proxy, stop;
+    before(async () => { ({ gateway, proxy, stop } = await startUnderPath(how)); });
+    after(() => stop?.());
 
     test("a link signs in, runs are live, and the addresses of views begin with the path", async (t) => {
       const { stdout } = await runProgram(["dashboard", "--data", gateway.data]);

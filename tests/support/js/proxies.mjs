@@ -4,11 +4,17 @@
 //   const proxy = await startProxy("nginx", { port, gateway: gateway.port });
 //   proxy.url          https://127.0.0.1:PORT, with proxy.certificate
 //   proxy.plainPort    the same without TLS, for clients that do not support it
+//
+// The same proxy, which serves the gateway under a path:
+//
+//   const { gateway, proxy, stop } = await startUnderPath("HAProxy");
+//   proxy.url + underPath     what a client gets as TRIGGER_API_URL
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 
-import { temporaryFolder } from "./gateway.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until } from "./gateway.mjs";
+import { HttpClient } from "./http.mjs";
 import { makeCertificate, unwrap } from "./tls.mjs";
 
 const deploy = new URL("../../../deploy/", import.meta.url);
@@ -64,4 +70,28 @@ export async function startProxy(kind, { port, gateway, change = (text) => text 
   child.on("error", (error) => { proxy.output += error; });
   proxy.stop = () => { plain.close(); child.kill("SIGTERM"); };
   return proxy;
+}
+
+export const underPath = "/jobs/a";
+const sockets = "location /socket.io/ { proxy_pass http://runcast; }", login = "location /api/v2/whoami { proxy_pass http://runcast; }";
+const atPath = (text) => text.replace("location /realtime", `location ${underPath}/realtime`).replace("location / {", `${login}\n${sockets}\nlocation ${underPath}/ {`);
+
+/** The proxies that serve a gateway under a path, as the chapter describes. They also pass on
+ *  what the CLI requests at the root of the host. */
+export const pathProxies = {
+  "nginx that keeps the path": { kind: "nginx", change: atPath },
+  "nginx that removes the path": { kind: "nginx", change: (text) => atPath(text).replace(/(location \/jobs\/a(\/\S*) {\s*proxy_pass http:\/\/runcast)/g, "$1$2") },
+  "HAProxy": { kind: "haproxy", change: (text) => text.replace("default_backend runcast", `use_backend runcast if { path_beg ${underPath}/ /api/v2/whoami /socket.io/ }`) },
+};
+export const withoutSockets = { kind: "nginx", change: (text) => atPath(text).replace(sockets, "") };
+
+/** Starts a gateway, and a proxy of pathProxies: { gateway, proxy, stop }. */
+export async function startUnderPath({ kind, change }) {
+  const port = await freePort(), front = await freePort();
+  const gateway = await startGateway({ port, options: ["--public-url", `https://127.0.0.1:${front}${underPath}/`, "--trusted-proxies", "127.0.0.1"] });
+  const proxy = await startProxy(kind, { port: front, gateway: port, change });
+  const http = new HttpClient(proxy.plainUrl, keys.dev);
+  await until(async () => (await http.request("GET", `${underPath}/readyz`).catch(() => ({}))).status === 200, { what: `${kind} to be ready\n${proxy.output}` });
+  http.close();
+  return { gateway, proxy, async stop() { proxy.stop(); await gateway.stop(); } };
 }
