@@ -1,13 +1,14 @@
-// A gateway that may have been deposed sends "in sync" on no transport, whatever caused the doubt: it is cut off from
-// the database, was stopped, stands by, or drains. In doubt it is silent and closes nothing. When it knows that another
-// gateway leads, it closes its sockets with 4201.
+// A gateway that may not lead sends "in sync" on no transport, whatever the reason: it is cut off from the database, was
+// stopped, stands by, loads runs, or drains. In doubt it is silent and closes nothing. When it knows that another gateway
+// leads, it closes its sockets with 4201.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
 import { PgRelay } from "../support/js/pg_relay.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
-import { SyncWatch, isInSync } from "../support/js/sync_watch.mjs";
+import { SyncWatch, isInSync, newClients } from "../support/js/sync_watch.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
 import { standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
 import { WebSocket } from "../support/js/websocket.mjs";
 
@@ -19,7 +20,7 @@ const doubts = (gateway) => until(async () => {
 
 test("a leader that is cut off from its database is silent on every transport, and closes with 4201 once it knows", { timeout: 180_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t);
-  const watch = await SyncWatch.open(leader, t);
+  const watch = await SyncWatch.open(leader, t, { quietS: 15 });
   await leader.relay.hold();
   await doubts(leader);
   watch.mark();
@@ -30,6 +31,7 @@ test("a leader that is cut off from its database is silent on every transport, a
   assert.equal((await watch.silent.closed).code, 4100, "a socket that was not welcomed is refused");
   for (const { name } of watch.sockets)
     await until(() => [3, 4].every((id) => watch.sinceMark(name).some((one) => one.op === "error" && one.code === "limit" && one.id === id)), { what: `${name}: sub and watch are refused` });
+  await watch.untilQuiet();
   watch.assertSilent();
   watch.assertOpen();
 
@@ -43,12 +45,13 @@ test("a leader that is cut off from its database is silent on every transport, a
 
 test("a leader that was stopped while another one took over answers nothing when it continues, and closes with 4201", { timeout: 180_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t);
-  const watch = await SyncWatch.open(leader, t);
+  const watch = await SyncWatch.open(leader, t, { quietS: 25 });
   watch.mark();
   leader.child.kill("SIGSTOP");
   await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
   assert.equal((await trigger(other)).status, 200);
   watch.sendRequests(); // the request waits in the socket
+  await watch.untilQuiet(); // timers of the stream's reader and of the poll expire before the leader continues
   const polled = leader.http.request("GET", watch.poll.target, { key: keys.prod }).catch(() => ({ status: 503 }));
   leader.child.kill("SIGCONT");
   await watch.assertMoved();
@@ -141,6 +144,45 @@ test("a gateway that joined after the leader's last heartbeat gets the lead when
   await until(() => other.isReady(), { what: "the other one leads without waiting for its next beat" });
   assert.equal((await trigger(other)).status, 200);
   assert.deepEqual(await leader.ended(), { code: 0, signal: null });
+  await other.stop();
+});
+
+/** Starts a run with a stream, and returns its id. */
+async function runWithStream(gateway) {
+  const { json: { id } } = await trigger(gateway);
+  assert.equal((await gateway.put(`/realtime/v1/streams/${id}/self/words`, undefined, { key: keys.prod })).status, 202);
+  return id;
+}
+
+test("a standby holds new clients of every transport, and refuses them if it does not lead soon", { timeout: 180_000 }, async (t) => {
+  const { leader, other } = await startTwoGateways(t);
+  for (const { name, status, text } of await Promise.all(newClients(other, await runWithStream(leader), t))) assert.equal(status, 503, `${name}: ${text}`);
+  await leader.stop();
+  await other.stop();
+});
+
+test("a gateway that loads runs holds new clients of every transport, and answers them when it has loaded all", { timeout: 180_000 }, async (t) => {
+  const { leader, other } = await startTwoGateways(t), id = await runWithStream(leader);
+  const loading = other.relay.order("stall", { from: "server", of: "FROM run r" });
+  leader.child.kill("SIGTERM");
+  await loading.struck;
+  assert.match((await other.http.request("GET", "/readyz")).text, /starting/);
+  const refused = await Promise.all(newClients(other, id, t)); // after 8 s
+  for (const { name, status, text } of refused) assert.equal(status, 503, `${name}: ${text}`);
+  const answers = Promise.all(newClients(other, id, t)), opening = RunsSocket.open({ port: other.port, token: keys.prod, hello: {} });
+  await until(async () => await other.metric('runcast_connections{kind="http"}') > refused.length, { what: "they are connected" });
+  assert.match((await other.http.request("GET", "/readyz")).text, /starting/);
+  other.relay.pass();
+  for (const { name, status, text } of await answers) assert.ok(status < 300, `${name}: ${status} ${text}`);
+  const socket = await opening;
+  t.after(() => socket.cut());
+  socket.send({ op: "sub", id: 1, all: true });
+  for (let ids = []; !ids.includes(id);) {
+    const { rows, more } = await socket.next("rows");
+    ids = ids.concat(rows.map(([run]) => run));
+    assert.ok(more || ids.includes(id), "it is in sync once it has the run");
+  }
+  await leader.ended();
   await other.stop();
 });
 

@@ -4,7 +4,7 @@ import http from "node:http";
 import { after, before, describe, test } from "node:test";
 
 import { EventStream } from "../support/js/event_stream.mjs";
-import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
 import { begin, end, fresh, gateway, trigger } from "../support/js/realtime.mjs";
 import { publicToken } from "../support/js/tokens.mjs";
 
@@ -269,6 +269,24 @@ describe("reading", () => {
     assert.ok(numbers.length < 2000);
     assert.doesNotMatch(text, /\r\n0\r\n\r\n$/, "not ended in order");
     assert.equal((await read(t, id, "k", { last: numbers.at(-1) })).status, 410);
+  });
+
+  test("that reads nothing causes no turns of the loop, also after the time for which it waits for a chunk", async (t) => {
+    const own = await startGateway({ t, options: ["--stream-bytes", "16m"] });
+    const { id } = await trigger({}, { to: own }), socket = await own.connect();
+    t.after(() => socket.destroy());
+    socket.pause();
+    await socket.send(`GET ${pathOf(id, "k")} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.dev}\r\ntimeout-seconds: 1\r\n\r\n`);
+    await until(() => own.metric('runcast_stream_connections{kind="reader"}').then((n) => n > 0), { what: "the reader" });
+    for (let i = 0; i < 30; i++) assert.equal((await append(id, "k", "x".repeat(500_000), {}, own)).status, 200);
+    const turns = () => own.metric("runcast_loop_turn_cpu_seconds_count");
+    await sleep(1500); // the reader's time
+    const before = await turns();
+    await sleep(1000); // few other timers expire
+    const count = await turns() - before;
+    assert.ok(count < 100, `${count} turns`);
+    assert.equal(await own.metric('runcast_stream_connections{kind="reader"}'), 1);
+    await own.stop();
   });
 
   test("of an ended run gets 410 for a stream that was lost", async (t) => {

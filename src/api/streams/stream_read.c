@@ -3,9 +3,10 @@
  *   GET ─► run, scope ─► from Last-Event-ID on ─► all chunks, then new ones as they come
  *
  * A response ends normally when no chunk came for Timeout-Seconds, or when the run has
- * ended and all was read. It is cut, so that the client comes back, when the gateway
- * drains or the token expires. While a reader has unsent bytes, no more is written to
- * it, and the ring may discard chunks meanwhile.
+ * ended and all was read, but not while it is in doubt which gateway leads: SDKs take a
+ * normal end for a complete stream. It is cut, so that the client comes back, when the
+ * gateway drains or the token expires. While a reader has unsent bytes, no more is
+ * written to it, and the ring may discard chunks meanwhile.
  *
  * A reader never gets a stream with a gap. If chunks before its first one are missing,
  * it gets 410; at a later gap it is cut, and gets 410 when it comes back. SDKs throw
@@ -133,7 +134,16 @@ static uint64_t count_missed(const struct stream *stream, uint64_t place)
 
 static bool is_over(const struct stream_reader *reader)
 {
-    return !has_more(reader) && !reader->stream->writers && run_has_ended(reader);
+    return !has_more(reader) && !reader->stream->writers && run_has_ended(reader) &&
+           environment_is_certain(reader->call->env);
+}
+
+/* Returns true if no chunk came for Timeout-Seconds. In doubt, one may have come to another
+ * gateway. */
+static bool has_waited(const struct stream_reader *reader, int64_t now)
+{
+    return now - reader->came_ms >= reader->timeout_ms &&
+           environment_is_certain(reader->call->env);
 }
 
 static void make_ready(struct stream_reader *reader)
@@ -188,12 +198,14 @@ static void on_drained(struct api_call *call)
 
 /* ---- timers ---- */
 
+/* After Timeout-Seconds, a reader stays only while it has unsent bytes, or in doubt: LOOK_MS
+ * applies. */
 static void set_timer(struct stream_reader *reader)
 {
     int64_t now = loop_now_ms(reader->streams->loop), in = LOOK_MS;
     int64_t timeout = reader->came_ms + reader->timeout_ms - now;
     int64_t token = reader->expires_at - now;
-    if (timeout < in)
+    if (timeout > 0 && timeout < in)
         in = timeout;
     if (reader->expires_at && token < in)
         in = token;
@@ -211,7 +223,7 @@ void stream_reader_on_time(struct timer *timer)
         identity_log_end(reader->call->identity, "reader of a stream",
                          loop_wall_ms(reader->streams->loop));
         reader_destroy(reader, true);
-    } else if (idle && (now - reader->came_ms >= reader->timeout_ms || is_over(reader))) {
+    } else if (idle && (has_waited(reader, now) || is_over(reader))) {
         reader_destroy(reader, false);
     } else {
         if (idle && now - reader->wrote_ms >= PING_MS)

@@ -1,14 +1,16 @@
 // A client of every transport on one gateway. It asserts that a gateway which may have lost the lead sends no message that
-// declares a client in sync.
+// declares a client in sync, and ends no stream of a run as if it were complete.
 //
 //   const watch = await SyncWatch.open(gateway, t);
 //   … the gateway doubts that it leads …
 //   watch.mark(); … watch.assertSilent();
+//
+// newClients(gateway, run, t) calls a gateway by every transport, one that may not lead yet: each call returns { name, status }.
 import assert from "node:assert/strict";
 
 import { EventStream } from "./event_stream.mjs";
 import { polls } from "./fixture.mjs";
-import { keys, until } from "./gateway.mjs";
+import { keys, sleep, until } from "./gateway.mjs";
 import { target as noticesAt, NoticeSocket } from "./notices.mjs";
 import { RunsSocket } from "./runs.mjs";
 import { UpgradeRefused, WebSocket } from "./websocket.mjs";
@@ -33,6 +35,51 @@ async function upgrade({ port }, target) {
 
 const POLL = "/realtime/v1/runs?tags=watched";
 
+/** The status of an event stream, whose events are in `events`. Streams of runs send texts that are JSON. */
+async function openStream({ url }, target, headers, t) {
+  const stream = await EventStream.open(url + target, { headers: { ...authorization, ...headers } });
+  t.after(() => stream.cut());
+  return stream;
+}
+
+/** An EventSource is not refused, since one that is refused never reconnects: it is drained. */
+async function openSource(gateway, t) {
+  const source = await openStream(gateway, "/realtime/v1/events?all=1", { accept: "text/event-stream" }, t);
+  await until(() => source.ended || source.events.some(({ type }) => type === "ok"), { what: "the end of the EventSource, or ok" });
+  if (!source.ended) return { status: 200 };
+  assert.deepEqual(source.events.map(({ type }) => type), ["drain"]);
+  return { status: 503, headers: { "retry-after": "1" } };
+}
+
+const streamOf = (run, rest) => `/realtime/v1/streams/${run}/${rest}`;
+
+/** Calls a gateway by every transport, all at once: returns promises of { name, status, text, headers } by name. */
+export function newClients(gateway, run, t) {
+  const call = (method, target, body) => gateway.http.request(method, target, { key, body, headers: polls });
+  const calls = {
+    "a WebSocket": () => upgrade(gateway, "/realtime/v1/ws"),
+    "a socket for notices": () => upgrade(gateway, noticesAt),
+    "an event stream": () => openStream(gateway, "/realtime/v1/events?all=1", {}, t),
+    "an event stream of a list": () => openStream(gateway, "/realtime/v1/events?watch=1&limit=10&counts=1", {}, t),
+    "an EventSource": () => openSource(gateway, t),
+    "a poll": () => call("GET", `${POLL}&offset=-1`),
+    "a run": () => call("GET", `/api/v3/runs/${run}`),
+    "a run that is waited for": () => call("GET", `/api/v3/runs/${run}?wait=1s`),
+    "a list": () => call("GET", "/api/v1/runs"),
+    "a stream of a run": () => openStream(gateway, streamOf(run, "words"), {}, t),
+    "an input stream of a run": () => openStream(gateway, streamOf(run, "input/answers"), {}, t),
+    "a writer's place in a stream": () => call("HEAD", streamOf(run, "self/words")),
+    "a new stream": () => call("PUT", streamOf(run, "self/other")),
+    "a chunk of a stream": () => call("POST", streamOf(run, "self/words"), '"late"\n'),
+    "a part of a stream": () => call("POST", streamOf(run, "self/words/append"), "late"),
+    "a record for a run": () => call("POST", streamOf(run, "input/answers"), { data: "late" }),
+  };
+  return Object.entries(calls).map(async ([name, begin]) => {
+    const answer = await begin();
+    return { name, ...typeof answer === "number" ? { status: answer } : { status: answer.status, text: answer.text, headers: answer.headers } };
+  });
+}
+
 /** A held poll at the newest position. */
 async function beginPoll(gateway) {
   const first = await gateway.http.request("GET", `${POLL}&offset=-1`, { key, headers: polls });
@@ -44,10 +91,12 @@ async function beginPoll(gateway) {
 }
 
 export class SyncWatch {
-  static async open(gateway, t) {
-    const watch = new SyncWatch(gateway);
+  /** quietS: how long the reader of a stream of a run waits for a chunk. */
+  static async open(gateway, t, { quietS = 600 } = {}) {
+    const watch = new SyncWatch(gateway, t, quietS);
     const { json: { id } } = await gateway.post("/api/v1/tasks/watched/trigger", { payload: 1, options: { tags: ["watched"] } }, { key });
     watch.run = id;
+    await watch.#openOutput(t);
     for (const protocol of ["runs.v1.json", "runs.v1.msgpack"]) await watch.#openSocket(protocol, t);
     await watch.#openSilent(t);
     for (const query of ["all=1&counts=1", "watch=1&limit=10&counts=1"]) await watch.#openStream(query, t);
@@ -58,7 +107,7 @@ export class SyncWatch {
     return watch;
   }
 
-  constructor(gateway) { Object.assign(this, { gateway, sockets: [], streams: [], answers: [], marks: new Map() }); }
+  constructor(gateway, t, quietS) { Object.assign(this, { gateway, t, quietS, sockets: [], streams: [], answers: [], marks: new Map() }); }
 
   async #openSocket(protocol, t) {
     const messages = [];
@@ -86,6 +135,18 @@ export class SyncWatch {
     this.streams.push({ stream, name: query });
   }
 
+  /** A reader of a stream of the run, which would end normally quietS after the last chunk. */
+  async #openOutput(t) {
+    const written = await this.gateway.http.request("POST", streamOf(this.run, "self/words"), { key, body: '"first"\n' });
+    assert.equal(written.status, 200, written.text);
+    this.output = await openStream(this.gateway, streamOf(this.run, "words"), { "timeout-seconds": `${this.quietS}` }, t);
+    await this.output.next();
+    this.quietAt = Date.now() + this.quietS * 1000;
+  }
+
+  /** Resolves when the reader of the stream has had no chunk for as long as it wanted to wait. */
+  untilQuiet() { return sleep(Math.max(0, this.quietAt + 1000 - Date.now())); }
+
   /** assertSilent() judges the messages after this call. */
   mark() {
     for (const { messages, name } of this.sockets) this.marks.set(name, messages.length);
@@ -111,30 +172,28 @@ export class SyncWatch {
     for (const { name } of [...this.sockets, ...this.streams])
       assert.deepEqual(this.sinceMark(name).filter(isInSync), [], name);
     assert.deepEqual(this.silent.messages, []);
+    assert.ok(!this.output.clean, "the stream of the run is not complete");
   }
 
   /** Asserts that held calls ended with 503, and that new clients are refused. */
   async assertRefusing() {
     const { gateway } = this;
     await until(() => this.answers.length === 2, { what: "held calls end" });
-    for (const { status, headers, text } of [...this.answers, await gateway.http.request("GET", this.poll.target, { key, headers: polls }),
-      await gateway.http.request("GET", `/api/v3/runs/${this.run}`, { key }), await gateway.http.request("GET", "/api/v1/runs", { key })]) {
-      assert.equal(status, 503, text);
-      assert.match(headers["retry-after"], /^\d+$/);
-      assert.equal(headers["electric-up-to-date"], undefined);
+    const polled = await gateway.http.request("GET", this.poll.target, { key, headers: polls });
+    for (const { name, status, headers, text } of [...this.answers, polled, ...await Promise.all(newClients(gateway, this.run, this.t))]) {
+      assert.equal(status, 503, `${name}: ${text}`);
+      if (!headers) continue; // an upgrade
+      const header = (one) => headers.get?.(one) ?? headers[one];
+      assert.match(header("retry-after"), /^\d+$/, name);
+      assert.equal(header("electric-up-to-date"), undefined);
     }
-    assert.equal(await upgrade(gateway, "/realtime/v1/ws"), 503);
-    assert.equal(await upgrade(gateway, noticesAt), 503);
-    assert.equal((await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: authorization })).status, 503);
-    const source = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: { ...authorization, accept: "text/event-stream" } });
-    await source.untilEnd(); // it is not refused, since an EventSource that is refused never reconnects
-    assert.deepEqual(source.events.map(({ type }) => type), ["drain"]);
   }
 
   assertOpen() {
     for (const { socket, name } of this.sockets) assert.ok(!socket.ws.isClosed, name);
     for (const { stream, name } of this.streams) assert.ok(!stream.ended, name);
     assert.ok(!this.notices.ws.isClosed);
+    assert.ok(!this.output.ended);
   }
 
   /** Asserts that all clients were sent to another gateway: closed with 4201, or drained. */
@@ -145,5 +204,7 @@ export class SyncWatch {
       assert.equal(stream.events.at(-1).type, "drain", name);
     }
     assert.equal((await this.notices.ws.closed).code, 4201);
+    await this.output.untilEnd();
+    assert.ok(!this.output.clean, "the reader of the stream comes back");
   }
 }
