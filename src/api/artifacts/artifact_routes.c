@@ -142,10 +142,18 @@ static enum err check_disk(const struct offering *op, struct failure *why)
                    "the uploads that are open; try again when they are deployed");
 }
 
+static void on_gone(struct api_call *call)
+{
+    struct offering *op = call->state;
+    file_job_cancel(&op->asking.job);
+}
+
 static void on_asked(struct file_job *job)
 {
     struct offering *op = container_of(job, struct offering, asking.job);
     struct api_call *call = op->call;
+    call->state = NULL;
+    call->on_gone = NULL;
     struct artifacts *artifacts = api_artifacts(call->api);
     struct artifact *artifact =
         artifacts_find(artifacts, call->account->number, slice_of(op->key));
@@ -182,6 +190,8 @@ static enum err offer(struct api_call *call)
     op->asking.folder = artifacts_folder(artifacts);
     memcpy(op->key, artifact->key, sizeof(op->key));
     call->busy = true;
+    call->state = op;
+    call->on_gone = on_gone;
     disk_asking_begin(engine_loop(api_engine(call->api)), &op->asking, on_asked);
     return OK;
 }

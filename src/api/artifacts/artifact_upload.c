@@ -107,8 +107,10 @@ static void on_undone(struct file_job *job)
 /* Removes what was written, then replies: the next upload writes to the same file. */
 static void undo(struct artifact_writer *writer)
 {
-    if (writer->in_flight)
-        return; /* on_written calls this again */
+    if (writer->in_flight) {
+        file_job_cancel(&writer->job); /* it calls this again when it is done */
+        return;
+    }
     if (writer->fd >= 0)
         begin_job(writer, undo_work, on_undone);
     else
@@ -120,6 +122,14 @@ static void fail_with(struct artifact_writer *writer, enum err err)
     if (writer->failed)
         return;
     writer->failed = err;
+    undo(writer);
+}
+
+/* Fails the upload after its job. An earlier failure, which has waited for it, is kept. */
+static void fail_again(struct artifact_writer *writer, enum err err)
+{
+    if (!writer->failed)
+        writer->failed = err;
     undo(writer);
 }
 
@@ -259,7 +269,7 @@ static void on_named(struct file_job *job)
     struct artifact_writer *writer = container_of(job, struct artifact_writer, job);
     writer->in_flight = false;
     if (job->error) {
-        fail_with(writer, err_of_errno(job->error));
+        fail_again(writer, err_of_errno(job->error));
         return;
     }
     writer->artifact->state = ARTIFACT_WHOLE;
@@ -275,10 +285,8 @@ static void on_written(struct file_job *job)
     struct artifact_writer *writer = container_of(job, struct artifact_writer, job);
     writer->in_flight = false;
     writer->artifact->written += (int64_t)writer->writing.len;
-    if (writer->failed)
-        undo(writer);
-    else if (job->error)
-        fail_with(writer, err_of_errno(job->error));
+    if (writer->failed || job->error)
+        fail_again(writer, err_of_errno(job->error));
     else
         go_on(writer);
 }

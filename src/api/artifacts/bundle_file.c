@@ -78,7 +78,7 @@ static bool disk_lacks_room(int fd)
     return find_free(fd, &bytes) && bytes < DISK_LEAST_FREE;
 }
 
-/* Returns 0, or errno. Reads no further if the file is not gzip. */
+/* Returns 0, or errno. Reads no further if the file is not gzip, or the job is canceled. */
 static int hash_file(int fd, struct bundle_taking *taking)
 {
     unsigned char *piece = malloc(READ_BYTES), hash[HASH_BYTES];
@@ -88,6 +88,10 @@ static int hash_file(int fd, struct bundle_taking *taking)
     int error = fine ? 0 : ENOMEM;
     taking->is_gzip = true;
     while (!error) {
+        if (!file_job_may_continue(&taking->job)) {
+            error = ECANCELED;
+            break;
+        }
         ssize_t count = read(fd, piece, READ_BYTES);
         if (first)
             taking->is_gzip = count >= 2 && piece[0] == 0x1f && piece[1] == 0x8b;

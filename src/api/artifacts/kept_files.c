@@ -79,6 +79,7 @@ static enum err err_of_errno(int error)
     case 0: return OK;
     case ENOENT: return ERR_NOT_FOUND;
     case ENOSPC: return ERR_STORE_FULL;
+    case ECANCELED: return ERR_CANCELED;
     default: return ERR_STORE;
     }
 }
@@ -104,6 +105,10 @@ static void need_taken_piece(struct kept_putting *putting, int64_t offset, size_
 {
     struct kept_taking *taking = container_of(putting, struct kept_taking, putting);
     bytes_clear(&taking->piece.piece);
+    if (taking->canceled) {
+        kept_putting_fail(putting, ERR_CANCELED);
+        return;
+    }
     taking->piece.path = taking->from;
     taking->piece.offset = offset;
     taking->piece.limit = len;
@@ -130,6 +135,8 @@ static enum err check_bundle(struct kept_taking *taking)
         return explain(&taking->why, ERR_STORE_FULL,
                        "storage_full: the gateway's disk has less than 1 GiB free, and no "
                        "version is deleted to make room");
+    if (bundle->job.error == ECANCELED)
+        return explain(&taking->why, ERR_CANCELED, "canceled");
     if (bundle->job.error)
         return explain(&taking->why, ERR_STORE, "Cannot store the bundle: %s",
                        strerror(bundle->job.error));
@@ -160,11 +167,19 @@ static void on_checked(struct file_job *job)
 void kept_taking_begin(struct kept_files *files, struct kept_taking *taking)
 {
     taking->files = files;
+    taking->canceled = false;
     taking->why.code = OK;
     taking->bundle = (struct bundle_taking){ .from = taking->from };
     if (!files->store)
         taking->bundle.to = path_of(files, &taking->name);
     bundle_taking_begin(files->loop, &taking->bundle, on_checked);
+}
+
+void kept_taking_cancel(struct kept_taking *taking)
+{
+    taking->canceled = true;
+    file_job_cancel(&taking->bundle.job);
+    file_job_cancel(&taking->piece.job);
 }
 
 /* ---- writing ---- */
@@ -334,6 +349,11 @@ void kept_reading_begin(struct kept_files *files, struct kept_reading *reading)
         list_append(&unasked->readers, &reading->link);
     else
         begin_reading(reading);
+}
+
+void kept_reading_cancel(struct kept_reading *reading)
+{
+    file_job_cancel(&reading->file.job);
 }
 
 /* ---- removing ---- */

@@ -43,12 +43,17 @@ struct kept_taking {
     struct failure why;        /* out; code OK: taken; ERR_RULE: not an archive */
 
     struct kept_files *files; /* private from here on */
+    bool canceled;
     struct bundle_taking bundle;
     struct piece_reading piece;
     struct kept_putting putting;
 };
 
 void kept_taking_begin(struct kept_files *files, struct kept_taking *taking);
+
+/* Ends a taking whose deployment needs no bundle any more; done is called as usual, with an
+ * error unless the bundle is taken already. */
+void kept_taking_cancel(struct kept_taking *taking);
 
 /* Writes a short file from memory. */
 struct kept_writing {
@@ -85,6 +90,10 @@ struct kept_reading {
 };
 
 void kept_reading_begin(struct kept_files *files, struct kept_reading *reading);
+
+/* Ends a reading whose result is not needed any more, if it reads a file; done is called as
+ * usual. */
+void kept_reading_cancel(struct kept_reading *reading);
 
 /* Removes a file, without a callback. If that fails, a later sweep removes it. */
 void kept_files_remove(struct kept_files *files, struct store_file_name name);

@@ -296,9 +296,16 @@ struct file_sending {
     bool begun, in_flight;
 };
 
+static void on_sending_gone(struct api_call *call)
+{
+    struct file_sending *op = call->state;
+    kept_reading_cancel(&op->reading);
+}
+
 static void end_sending(struct file_sending *op, bool whole)
 {
     struct exchange *x = op->call->x;
+    op->call->on_gone = NULL;
     api_call_end(op->call);
     free(op);
     if (whole)
@@ -329,7 +336,6 @@ static void begin_sending(struct file_sending *op)
 {
     struct api_call *call = op->call;
     op->begun = true;
-    call->state = op;
     call->on_drained = on_drained;
     api_stream_begin_sized(call, (size_t)op->reading.size);
 }
@@ -357,6 +363,8 @@ static void on_piece(struct kept_reading *reading, enum err status)
     if (status && !op->begun) {
         enum err err = status == ERR_NOT_FOUND ? explain_missing(op) : status;
         free(op);
+        call->state = NULL;
+        call->on_gone = NULL;
         api_reply_error(call, err);
         return;
     }
@@ -385,6 +393,8 @@ static enum err send_file(struct api_call *call, const struct deployment *deploy
     op->reading.done = on_piece;
     api_add_header(call, "content-type", slice_of(type));
     call->busy = true;
+    call->state = op;
+    call->on_gone = on_sending_gone;
     read_piece(op);
     return OK;
 }

@@ -5,6 +5,7 @@
 #include "api/deployments/deployment_commands.h"
 
 #include "accounts/accounts.h"
+#include "api/artifacts/kept_files.h"
 #include "api/deployments/build_variables.h"
 #include "api/request/call.h"
 #include "api/workers/registration.h"
@@ -257,6 +258,12 @@ void deployment_lose(struct deployment *deployment, const struct failure *why)
     deployment_free(deployment);
 }
 
+void deployment_cancel_taking(struct deployment *deployment)
+{
+    if (deployment->taking)
+        kept_taking_cancel(deployment->taking);
+}
+
 static void take_written(struct deployment *deployment)
 {
     enum deployment_status before = deployment->row.status;
@@ -268,6 +275,7 @@ static void take_written(struct deployment *deployment)
     deployment->row = deployment->next;
     deployment->next = (struct deployment_row){ 0 };
     if (deployment_is_final(deployment->row.status)) {
+        deployment_cancel_taking(deployment);
         forget_variables(deployment);
         list_remove(&deployment->active);
     }

@@ -75,11 +75,12 @@ struct deployment {
 
     struct list watchers; // deployment_watcher::link
     unsigned tries;       /* of the call that made it, so far; a restart leaves one more */
-    bool handing;         /* its variables are being read, or its hand-out written */
-    bool promoting;       /* its version is being made current */
-    bool completing;      /* the index of its build is being kept, or the row written */
-    struct build *build;  /* NULL: no builder has it */
-    struct timer timer;   /* when something is due: deployment_due.c */
+    struct kept_taking *taking; /* of its bundle, in progress; NULL: taken */
+    bool handing;               /* its variables are being read, or its hand-out written */
+    bool promoting;             /* its version is being made current */
+    bool completing;     /* the index of its build is being kept, or the row written */
+    struct build *build; /* NULL: no builder has it */
+    struct timer timer;  /* when something is due: deployment_due.c */
     struct due_command *unwritten; /* its end that could not be written; NULL: none */
     int64_t due_since_ms;          /* since when it waits, or is built; monotonic */
     struct list link;              // deployment_set::all
@@ -146,6 +147,9 @@ void deployment_lose(struct deployment *deployment, const struct failure *why);
 
 /* Frees a deployment that has no commands and no watchers. */
 void deployment_free(struct deployment *deployment);
+
+/* Stops to take its bundle, if that is in progress: it was canceled, or the gateway stops. */
+void deployment_cancel_taking(struct deployment *deployment);
 
 /* Ends commands that are not being written with ERR_CANCELED. */
 void deployment_cancel_commands(struct deployment *deployment);

@@ -182,10 +182,18 @@ struct log_reading {
     struct kept_reading reading;
 };
 
+static void on_log_gone(struct api_call *call)
+{
+    struct log_reading *op = call->state;
+    kept_reading_cancel(&op->reading);
+}
+
 static void on_log(struct kept_reading *reading, enum err status)
 {
     struct log_reading *op = container_of(reading, struct log_reading, reading);
     struct api_call *call = op->call;
+    call->state = NULL;
+    call->on_gone = NULL;
     struct bytes *text = op->reading.piece;
     free(op);
     if (status && status != ERR_NOT_FOUND) {
@@ -213,6 +221,8 @@ enum err deployment_log(struct api_call *call)
     op->reading.limit = BUILD_LOG_MAX;
     op->reading.done = on_log;
     call->busy = true;
+    call->state = op;
+    call->on_gone = on_log_gone;
     kept_reading_begin(deployment->all->files, &op->reading);
     return OK;
 }

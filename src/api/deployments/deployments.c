@@ -75,6 +75,7 @@ bool deployments_stop(struct deployments *all)
             struct deployment *deployment = container_of(link, struct deployment, link);
             timers_clear(loop_timers(all->loop), &deployment->timer);
             deployment_cancel_commands(deployment);
+            deployment_cancel_taking(deployment);
         }
     return kept_files_stop(all->files) && !all->busy;
 }

@@ -336,6 +336,7 @@ static void on_taken(struct kept_taking *taking)
     struct deployment_making *op = container_of(taking, struct deployment_making, taking);
     struct deployment *deployment = op->deployment;
     deployment->all->busy--;
+    deployment->taking = NULL;
     if (taking->why.code) {
         refuse_bundle(op);
         return;
@@ -360,6 +361,7 @@ static void take_bundle(struct deployment *deployment, struct artifacts *artifac
     op->taking.done = on_taken;
     artifact->state = ARTIFACT_TAKING;
     deployment->all->busy++;
+    deployment->taking = &op->taking;
     kept_taking_begin(deployment->all->files, &op->taking);
 }
 
