@@ -31,6 +31,7 @@
  * with the rows that it numbers. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -260,6 +261,7 @@ enum store_parts { STORE_METADATA, STORE_FACTS_ALONE, STORE_PACKETS };
 
 struct store_list {
     struct store_read read;
+    atomic_bool abandoned;    /* by store_read_abandon */
     struct run_filter filter; /* borrowed until done */
     char after[ID_MAX];       /* older than this id; "": from the newest */
     char before[ID_MAX];      /* newer than this id; wins over after */
@@ -276,6 +278,7 @@ struct store_list {
 /* Counts the runs that match a filter, by status. */
 struct store_count {
     struct store_read read;
+    atomic_bool abandoned;    /* by store_read_abandon */
     struct run_filter filter; /* borrowed until done */
 
     uint64_t counts[RUN_STATUS_COUNT];
@@ -320,6 +323,15 @@ struct store_scan {
     size_t count;
     bool more; /* of a page */
 };
+
+/* Abandons a list or a count in progress whose result is not needed any more, because the
+ * client that asked has left. If it waits for a connection it is not executed, and a search
+ * in progress ends soon; other reads are short. done is called as usual, and gets
+ * STORE_FAILED unless the read had ended. Call it on the loop. */
+void store_read_abandon(struct store_read *read);
+
+/* For drivers, on any thread. */
+bool store_read_is_abandoned(const struct store_read *read);
 
 /* Frees what the read delivered (runs, documents, bytes) and clears it for another start.
  * Does nothing if the read was never started. */

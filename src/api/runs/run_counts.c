@@ -29,10 +29,18 @@ void run_counts_add(enum vocabulary vocabulary, const uint64_t *counts, struct b
     buf_print(out, "},\"total\":%" PRIu64 "}", total);
 }
 
+static void on_gone(struct api_call *call)
+{
+    struct counting *counting = call->state;
+    store_read_abandon(&counting->count.read);
+}
+
 static void on_counted(struct store_read *read, enum store_status status)
 {
     struct counting *counting = container_of(read, struct counting, count.read);
     struct api_call *call = counting->call;
+    call->state = NULL;
+    call->on_gone = NULL;
     struct buf body = { 0 };
     if (status) {
         run_list_refuse(call, status);
@@ -66,6 +74,8 @@ enum err run_counts(struct api_call *call)
         (struct store_count){ .read = { READ_COUNT, call->account->number, on_counted },
                               .filter = counting->query.filter };
     call->busy = true;
+    call->state = counting;
+    call->on_gone = on_gone;
     store->ops->read(store, &counting->count.read);
     return OK;
 }

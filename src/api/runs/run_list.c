@@ -192,8 +192,18 @@ static void hold_rows(struct run_listing *listing)
     quotas_hold(listing->call, bytes);
 }
 
+/* The client has left: the searches that are not needed any more end early. */
+static void on_gone(struct api_call *call)
+{
+    struct run_listing *listing = call->state;
+    for (size_t i = 0; i < listing->part_count; i++)
+        store_read_abandon(&listing->parts[i].list.read);
+}
+
 static void complete(struct run_listing *listing)
 {
+    listing->call->state = NULL;
+    listing->call->on_gone = NULL;
     enum err full = listing->status ? OK : quotas_check_answer(listing->call);
     if (full) {
         api_reply_error(listing->call, full);
@@ -245,6 +255,8 @@ static void read_parts(struct run_listing *listing)
     const struct run_query *query = &listing->query;
 
     listing->call->busy = true;
+    listing->call->state = listing;
+    listing->call->on_gone = on_gone;
     listing->waiting = listing->part_count;
     for (size_t i = 0; i < listing->part_count; i++) {
         struct store_list *list = &listing->parts[i].list;

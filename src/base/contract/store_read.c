@@ -27,6 +27,30 @@ static void finish_scan(struct store_scan *scan)
     scan->count = 0;
 }
 
+/* Returns NULL if reads of this kind cannot be abandoned. */
+static atomic_bool *abandoned_of(const struct store_read *read)
+{
+    if (read->kind == READ_LIST)
+        return &container_of((struct store_read *)read, struct store_list, read)->abandoned;
+    if (read->kind == READ_COUNT)
+        return &container_of((struct store_read *)read, struct store_count, read)
+                    ->abandoned;
+    return NULL;
+}
+
+void store_read_abandon(struct store_read *read)
+{
+    atomic_bool *abandoned = abandoned_of(read);
+    if (abandoned)
+        atomic_store(abandoned, true);
+}
+
+bool store_read_is_abandoned(const struct store_read *read)
+{
+    const atomic_bool *abandoned = abandoned_of(read);
+    return abandoned && atomic_load(abandoned);
+}
+
 void store_read_finish(struct store_read *read)
 {
     struct store_list *list = container_of(read, struct store_list, read);

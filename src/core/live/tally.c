@@ -201,7 +201,9 @@ void tally_stop(struct window *window)
     tally->load = NULL;
     if (load && load->timer.place)
         load_destroy(load);
-    else if (load)
+    else if (load) {
         load->window = NULL; /* freed when the store has answered */
+        store_read_abandon(&load->count.read);
+    }
     tally->exact = tally->refused = false;
 }

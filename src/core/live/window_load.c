@@ -168,6 +168,8 @@ void window_load_abandon(struct window *window)
     window->load = NULL;
     if (load && load->timer.place)
         load_destroy(load);
-    else if (load)
+    else if (load) {
         load->window = NULL; /* freed when the store has answered */
+        store_read_abandon(&load->list.read);
+    }
 }

@@ -11,7 +11,8 @@
  * start needs their results. If a connection is lost or silent for five seconds, its read
  * is repeated, for up to ten seconds. A waiting read fails when nothing has arrived on any
  * connection for five seconds, or thirty for a start. While other reads are answered it
- * just waits for its turn.
+ * just waits for its turn. An abandoned read is not sent any more. If it was sent, the
+ * server's limit ends it, and its answer is not decoded.
  *
  * The runs that a start walks come by COPY. Between two pages the COPY is paused and its
  * connection serves no other read. The next page of the walk resumes it; another
@@ -150,11 +151,22 @@ static enum store_status copied_work(struct pg_read *read)
     return STORE_OK;
 }
 
+static enum store_status answer_work(struct pg_read *read)
+{
+    if (store_read_is_abandoned(read->req))
+        return STORE_FAILED;
+    return is_copied(read) ? copied_work(read) : pg_answer_read(read->req, read->answer);
+}
+
+/* The answer of an abandoned read is not decoded, or not to its end. */
 static void decode_work(struct work *work)
 {
     struct pg_read *read = container_of(work, struct pg_read, work);
-    read->status =
-        is_copied(read) ? copied_work(read) : pg_answer_read(read->req, read->answer);
+    read->status = answer_work(read);
+    if (store_read_is_abandoned(read->req)) {
+        store_read_finish(read->req);
+        read->status = STORE_FAILED;
+    }
     PQclear(read->answer);
     read->answer = NULL;
 }
@@ -260,6 +272,20 @@ static void start(struct pg_reader *reader, struct pg_read *read)
 }
 
 static void on_timeout_check(uv_timer_t *timer);
+static void decode(struct pg_read *read);
+
+/* Returns the next read to be served; NULL: none. Abandoned ones end without a statement. */
+static struct pg_read *take_next(struct pg_readers *readers)
+{
+    bool slow_may = read_line_slow_may(readers->slow, readers->count);
+    for (struct read_waiter *next; (next = read_line_take(&readers->waiting, slow_may));) {
+        struct pg_read *read = container_of(next, struct pg_read, waiter);
+        if (!store_read_is_abandoned(read->req))
+            return read;
+        decode(read);
+    }
+    return NULL;
+}
 
 static bool is_waiting(const struct pg_readers *readers)
 {
@@ -273,11 +299,10 @@ static void start_waiting(struct pg_readers *readers)
         struct pg_reader *reader = &readers->readers[i];
         if (reader->link.state != PG_IDLE || reader->read)
             continue;
-        bool slow_may = read_line_slow_may(readers->slow, readers->count);
-        struct read_waiter *next = read_line_take(&readers->waiting, slow_may);
+        struct pg_read *next = take_next(readers);
         if (!next)
             break;
-        start(reader, container_of(next, struct pg_read, waiter));
+        start(reader, next);
     }
     if (is_waiting(readers) && !uv_is_active((uv_handle_t *)&readers->timeout))
         uv_timer_start(&readers->timeout, on_timeout_check, LOOK_MS, 0);

@@ -22,8 +22,8 @@
 
 enum {
     APPLICATION_ID = 1919115635, /* in the file's header: "rcas" */
-    PROGRESS_STEPS = 10000,      /* between two checks of the deadline; well below 1 ms */
-    WAL_KEPT_BYTES = 64 << 20,   /* size to which the log shrinks when it starts again */
+    PROGRESS_STEPS = 1000, /* between two checks of the deadline; about 0.1 ms at most */
+    WAL_KEPT_BYTES = 64 << 20, /* size to which the log shrinks when it starts again */
 };
 
 /* ---- results ---- */
@@ -167,7 +167,8 @@ static enum err create_file(const char *path, struct failure *why)
 static int on_progress(void *arg)
 {
     const struct sqlite_db *db = arg;
-    return db->deadline_ns && uv_hrtime() > db->deadline_ns;
+    return (db->deadline_ns && uv_hrtime() > db->deadline_ns) ||
+           (db->read && store_read_is_abandoned(db->read));
 }
 
 static int on_committed(void *arg, sqlite3 *handle, const char *name, int pages)

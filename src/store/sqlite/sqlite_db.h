@@ -13,6 +13,7 @@ struct sqlite_db {
     sqlite3 *handle;
     sqlite3_stmt *stmts[SQL_STATEMENT_COUNT]; /* NULL: not prepared yet */
     uint64_t deadline_ns;                     /* of the running read; 0: none */
+    const struct store_read *read;            /* runs, and may be abandoned; NULL: none */
     unsigned wal_pages;                       /* in the log after the last commit */
 };
 

@@ -6,7 +6,8 @@
  *
  * A read without an idle connection waits on the loop thread (read_line.h), so that no
  * worker has to wait. A read is stopped after two seconds; only reads of a start may take
- * longer, because the start needs their results. Functions whose names end with _work run
+ * longer, because the start needs their results. An abandoned read is not executed, or is
+ * interrupted. Functions whose names end with _work run
  * on worker threads. */
 #include "store/sqlite/sqlite_read.h"
 
@@ -261,12 +262,20 @@ static void read_work(struct work *work)
     };
     struct read *read = container_of(work, struct read, work);
     struct sqlite_db *db = &read->reader->db;
+    if (store_read_is_abandoned(read->req)) {
+        read->status = STORE_FAILED;
+        return;
+    }
+    db->read = read->req;
     db->deadline_ns = read->waiter.bounded ? uv_hrtime() + read_limit_ns : 0;
     sqlite_db_run(db, SQL_BEGIN_READ); /* one snapshot of the database for the whole read */
     read->status = works[read->req->kind](db, read->req);
+    if (store_read_is_abandoned(read->req))
+        read->status = STORE_FAILED;
     if (read->status)
         store_read_finish(read->req);
     db->deadline_ns = 0;
+    db->read = NULL;
     sqlite_db_run(db, SQL_ROLLBACK);
 }
 

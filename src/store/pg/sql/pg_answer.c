@@ -75,9 +75,10 @@ static size_t cut_page(struct run *runs, size_t count, size_t byte_limit)
     return kept;
 }
 
-/* Decodes, sorts and cuts a page. */
-static struct pg_found read_page(const PGresult *answer, enum store_parts parts,
-                                 size_t byte_limit, run_order_fn *order)
+/* Decodes, sorts and cuts a page. If the read is abandoned, the rest of it stays empty. */
+static struct pg_found read_page(const struct store_read *read, const PGresult *answer,
+                                 enum store_parts parts, size_t byte_limit,
+                                 run_order_fn *order)
 {
     int rows = PQntuples(answer);
     struct pg_found page = { 0 };
@@ -86,7 +87,7 @@ static struct pg_found read_page(const PGresult *answer, enum store_parts parts,
     if (!rows || PQgetisnull(answer, 0, 1))
         return page;
     page.runs = mem_new_array(struct run, (size_t)rows);
-    for (int row = 0; row < rows; row++)
+    for (int row = 0; row < rows && !store_read_is_abandoned(read); row++)
         pg_rows_read_run(answer, row, 2, parts, &page.runs[row]);
     qsort(page.runs, (size_t)rows, sizeof(page.runs[0]), order);
     page.count = cut_page(page.runs, (size_t)rows, byte_limit);
@@ -97,7 +98,8 @@ static struct pg_found read_page(const PGresult *answer, enum store_parts parts,
 static enum store_status answer_list(struct store_read *read, const PGresult *answer)
 {
     struct store_list *req = container_of(read, struct store_list, read);
-    struct pg_found page = read_page(answer, req->parts, req->byte_limit, newest_id_first);
+    struct pg_found page =
+        read_page(read, answer, req->parts, req->byte_limit, newest_id_first);
     req->runs = page.runs;
     req->count = page.count;
     req->more = page.more;
@@ -109,7 +111,7 @@ static enum store_status answer_walk(struct store_read *read, const PGresult *an
 {
     struct store_walk *req = container_of(read, struct store_walk, read);
     struct pg_found page =
-        read_page(answer, STORE_PACKETS, req->byte_limit,
+        read_page(read, answer, STORE_PACKETS, req->byte_limit,
                   req->newest_first ? newest_rev_first : oldest_rev_first);
     req->runs = page.runs;
     req->count = page.count;

@@ -355,6 +355,60 @@ static void unsent_commit_fails_and_sent_commit_waits(void **state)
     assert_int_equal(count_runs(world, ENV_A), 2);
 }
 
+/* ---- reads that no client waits for any more ---- */
+
+enum { SENT = 3, LISTS = 8 };
+
+struct abandoned_list {
+    struct store_list req;
+    bool is_done;
+    enum store_status status;
+};
+
+static void on_abandoned(struct store_read *read, enum store_status status)
+{
+    struct abandoned_list *list = container_of(read, struct abandoned_list, req.read);
+    list->is_done = true;
+    list->status = status;
+}
+
+/* One is sent on each of the three connections. The others wait, and would be the last
+ * statements there. They alone ask for a region. */
+static void abandoned_reads_are_neither_sent_nor_decoded(void **state)
+{
+    struct server_world *own = own_of(*state);
+    struct store_world *world = &own->world;
+    struct abandoned_list lists[LISTS] = { 0 };
+    struct slice regions[] = { SLICE("nowhere") };
+    assert_int_equal(commit_one(world, new_run(ENV_A, 1, "a")), STORE_OK);
+    for (size_t i = 0; i < LISTS; i++) {
+        lists[i].req = (struct store_list){ .read = { READ_LIST, ENV_A, on_abandoned },
+                                            .filter = { .is_test = -1 },
+                                            .limit = 10 };
+        lists[i].req.filter.regions = regions;
+        lists[i].req.filter.region_count = i >= SENT;
+        world->store->ops->read(world->store, &lists[i].req.read);
+    }
+    for (size_t i = 1; i < LISTS; i++)
+        store_read_abandon(&lists[i].req.read);
+    for (size_t i = 0; i < LISTS; i++)
+        while (!lists[i].is_done)
+            world->turn(world);
+    for (size_t i = 1; i < LISTS; i++) {
+        assert_int_equal(lists[i].status, STORE_FAILED);
+        assert_null(lists[i].req.runs);
+    }
+    assert_int_equal(lists[0].status, STORE_OK);
+    assert_int_equal(lists[0].req.count, 1);
+    store_read_finish(&lists[0].req.read);
+    assert_string_equal(
+        pg_world_ask("SELECT count(*) FILTER (WHERE query LIKE '%region IN%'),"
+                     " count(*) > 2 FROM pg_stat_activity"
+                     " WHERE pid <> pg_backend_pid()"
+                     " AND application_name = 'runcast'"),
+        "0|t");
+}
+
 /* ---- groups ---- */
 
 /* It does not fit into an index, even though the server compresses what it can. */
@@ -623,6 +677,7 @@ int main(void)
         OPEN_CASE(terminated_sessions_lose_no_commits),
         OPEN_CASE(restart_of_the_server_loses_no_commits),
         CASE(unsent_commit_fails_and_sent_commit_waits),
+        OPEN_CASE(abandoned_reads_are_neither_sent_nor_decoded),
         OPEN_CASE(commit_that_cannot_be_written_fails_alone),
         OPEN_CASE(commits_of_a_group_see_those_before_them),
         OPEN_CASE(commits_over_several_environments_do_not_deadlock),

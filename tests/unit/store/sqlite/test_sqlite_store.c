@@ -473,6 +473,58 @@ static void reads_of_a_start_have_no_time_limit(void **state)
     free(start.runs);
 }
 
+/* ---- reads that no client waits for any more ---- */
+
+struct abandoned_list {
+    struct store_list req;
+    bool is_done;
+    enum store_status status;
+};
+
+static void on_abandoned(struct store_read *read, enum store_status status)
+{
+    struct abandoned_list *list = container_of(read, struct abandoned_list, req.read);
+    list->is_done = true;
+    list->status = status;
+}
+
+/* The first two are executed, by the two connections; the others wait. Together they read less
+ * than one search does. */
+static void abandoned_reads_end_and_do_not_begin(void **state)
+{
+    enum { LISTS = 4, SEARCH_BYTES = 200000 };
+    struct disk_world *own = open_with_many_runs(state);
+    struct slice regions[] = { SLICE("nowhere") };
+    struct abandoned_list lists[LISTS] = { 0 };
+    long long read_before = fault_vfs.read_bytes;
+    size_t left = LISTS;
+    fault_vfs.read_delay_ms = 20;
+    for (size_t i = 0; i < LISTS; i++) {
+        lists[i].req =
+            (struct store_list){ .read = { READ_LIST, ENV_A, on_abandoned }, .limit = 10 };
+        lists[i].req.filter =
+            (struct run_filter){ .is_test = -1, .regions = regions, .region_count = 1 };
+        own->world.store->ops->read(own->world.store, &lists[i].req.read);
+    }
+    while (fault_vfs.read_bytes == read_before)
+        usleep(1000);
+    for (size_t i = 0; i < LISTS; i++)
+        store_read_abandon(&lists[i].req.read);
+    while (left) {
+        own->world.turn(&own->world);
+        left = 0;
+        for (size_t i = 0; i < LISTS; i++)
+            left += !lists[i].is_done;
+    }
+    fault_vfs.read_delay_ms = 0;
+    assert_true(fault_vfs.read_bytes - read_before < SEARCH_BYTES);
+    for (size_t i = 0; i < LISTS; i++) {
+        assert_int_equal(lists[i].status, STORE_FAILED);
+        assert_int_equal(lists[i].req.count, 0);
+        assert_null(lists[i].req.runs);
+    }
+}
+
 static void read_that_takes_too_long_is_stopped(void **state)
 {
     struct disk_world *own = open_with_many_runs(state);
@@ -539,6 +591,7 @@ int main(void)
         OPEN(log_size_stays_limited),
         OPEN(a_turn_reports_one_large_commit),
         CLOSED(reads_of_a_start_have_no_time_limit),
+        CLOSED(abandoned_reads_end_and_do_not_begin),
         CLOSED(read_that_takes_too_long_is_stopped),
         CLOSED(expired_claims_are_swept),
     };
