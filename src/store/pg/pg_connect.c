@@ -2,9 +2,12 @@
 #include "store/pg/pg_connect.h"
 
 #include <ctype.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { STEP_MS = 100, NS_PER_MS = 1000 * 1000 }; /* between two looks at the job */
 
 static const char hello_sql[] =
     "SELECT w.line, t.typname, t.oid, t.typarray"
@@ -102,11 +105,8 @@ static void note_type(struct pg_types *types, const char *name, uint32_t one, ui
         types->run = one, types->runs = many;
 }
 
-enum err pg_hello(PGconn *conn, const struct pg_options *options, struct pg_hello *hello,
-                  struct failure *why)
+static enum err read_hello(PGresult *result, struct pg_hello *hello, struct failure *why)
 {
-    const char *values[] = { pg_schema_name(options) };
-    PGresult *result = pg_run(conn, hello_sql, 1, values, why);
     if (!result)
         return why->code;
     *hello = (struct pg_hello){ 0 };
@@ -119,6 +119,60 @@ enum err pg_hello(PGconn *conn, const struct pg_options *options, struct pg_hell
     return OK;
 }
 
+enum err pg_hello(PGconn *conn, const struct pg_options *options, struct pg_hello *hello,
+                  struct failure *why)
+{
+    const char *values[] = { pg_schema_name(options) };
+    return read_hello(pg_run(conn, hello_sql, 1, values, why), hello, why);
+}
+
+/* Waits for the response to what was sent. Returns false with the reason. */
+static bool wait_for_answer(PGconn *conn, const struct work *work, struct failure *why)
+{
+    uint64_t end = uv_hrtime() + (uint64_t)PG_HELLO_MS * NS_PER_MS;
+    while (PQisBusy(conn)) {
+        struct pollfd socket = { .fd = PQsocket(conn), .events = POLLIN };
+        if (!work_may_continue(work))
+            explain(why, ERR_STORE, "cannot reach the database: canceled");
+        else if (uv_hrtime() >= end)
+            explain(why, ERR_STORE,
+                    "cannot reach the database: it accepted the connection, but did not "
+                    "respond for %d s",
+                    PG_HELLO_MS / 1000);
+        else if (poll(&socket, 1, STEP_MS) <= 0 || PQconsumeInput(conn))
+            continue;
+        else
+            explain_conn(why, "cannot reach the database", PQerrorMessage(conn));
+        return false;
+    }
+    return true;
+}
+
+/* Like pg_hello, within the limits of a job. */
+static enum err hello_in_time(PGconn *conn, const struct pg_options *options,
+                              const struct work *work, struct pg_hello *hello,
+                              struct failure *why)
+{
+    const char *values[] = { pg_schema_name(options) };
+    PGresult *result = NULL;
+    if (!PQsendQueryParams(conn, hello_sql, 1, NULL, values, NULL, NULL, 0))
+        return explain_conn(why, "cannot reach the database", PQerrorMessage(conn));
+    if (!wait_for_answer(conn, work, why))
+        return why->code;
+    result = PQgetResult(conn);
+    if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+        explain_conn(why, "rejected by the database", PQerrorMessage(conn));
+        PQclear(result);
+        return why->code;
+    }
+    if (!wait_for_answer(conn, work, why)) {
+        PQclear(result);
+        return why->code;
+    }
+    PQclear(PQgetResult(conn)); /* NULL: the end of the response */
+    return read_hello(result, hello, why);
+}
+
 static void ignore_notice(void *arg, const PGresult *result)
 {
     (void)arg;
@@ -126,8 +180,8 @@ static void ignore_notice(void *arg, const PGresult *result)
 }
 
 /* The values before dbname are defaults. The connection string can override them. */
-PGconn *pg_connect(const struct pg_options *options, struct pg_hello *hello,
-                   struct failure *why)
+PGconn *pg_connect(const struct pg_options *options, const struct work *work,
+                   struct pg_hello *hello, struct failure *why)
 {
     const char *const keys[] = { "connect_timeout",  "tcp_user_timeout",
                                  "keepalives_idle",  "keepalives_interval",
@@ -147,7 +201,9 @@ PGconn *pg_connect(const struct pg_options *options, struct pg_hello *hello,
         explain_unreached(why, PQerrorMessage(conn));
     } else {
         PQsetNoticeReceiver(conn, ignore_notice, NULL);
-        if (!pg_hello(conn, options, hello, why))
+        enum err err = work ? hello_in_time(conn, options, work, hello, why)
+                            : pg_hello(conn, options, hello, why);
+        if (!err)
             return conn;
     }
     PQfinish(conn);

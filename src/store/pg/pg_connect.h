@@ -5,6 +5,7 @@
 
 #include <libpq-fe.h>
 
+#include "base/work.h"
 #include "store/pg/pg_group.h"
 #include "store/pg/pg_store.h"
 
@@ -14,14 +15,19 @@ struct pg_hello {
     char timeline[9];      /* of the server's log: another one after a promotion */
 };
 
+enum { PG_HELLO_MS = 5000 };
+
 /* Returns NULL with the reason on failure.
  *
- * Blocks for a few seconds at most per host: it resolves names, and does TLS and
- * authentication. */
-PGconn *pg_connect(const struct pg_options *options, struct pg_hello *hello,
-                   struct failure *why);
+ * libpq blocks while it resolves names, and does TLS and authentication: for
+ * connect_timeout per address, which is 5 s unless the connection string sets another. The
+ * server must then return a struct pg_hello. With a job, that takes PG_HELLO_MS at most, and
+ * ends when the job is stopped. At the start, without a job (NULL), it may take its time, as
+ * the statements do that follow. */
+PGconn *pg_connect(const struct pg_options *options, const struct work *work,
+                   struct pg_hello *hello, struct failure *why);
 
-/* Asks the server again. Returns ERR_STORE with the reason. */
+/* Asks the server again, without a limit. Returns ERR_STORE with the reason. */
 enum err pg_hello(PGconn *conn, const struct pg_options *options, struct pg_hello *hello,
                   struct failure *why);
 

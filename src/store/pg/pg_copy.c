@@ -473,7 +473,7 @@ enum err pg_copy(const struct pg_options *options, struct sqlite_look *look,
     };
     struct pg_hello hello;
     char epoch[17];
-    copying.conn = pg_connect(options, &hello, why);
+    copying.conn = pg_connect(options, NULL, &hello, why);
     if (!copying.conn)
         return why->code;
     allow_long_statements(copying.conn);

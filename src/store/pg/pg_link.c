@@ -66,7 +66,8 @@ static void drop_connection(struct pg_link *link)
 static void open_work(struct work *work)
 {
     struct pg_link *link = container_of(work, struct pg_link, work);
-    link->conn = pg_connect(link->options, &link->hello, &link->why);
+    if (work_may_continue(work))
+        link->conn = pg_connect(link->options, work, &link->hello, &link->why);
 }
 
 static void after_open(struct work *work);
@@ -409,8 +410,10 @@ void pg_link_close(struct pg_link *link)
     link->closing = true;
     uv_timer_stop(&link->timer);
     uv_close((uv_handle_t *)&link->timer, on_timer_closed);
-    if (link->state == PG_OPENING)
+    if (link->state == PG_OPENING) {
+        work_stop(&link->work); /* after_open ends it */
         return;
+    }
     drop_connection(link);
     link->state = PG_CLOSED;
 }

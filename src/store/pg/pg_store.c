@@ -174,7 +174,7 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
     pg->beats.store = &pg->store;
     commit_report_init(&pg->writers.report, &pg->store, &pg->positions);
 
-    PGconn *conn = pg_connect(&pg->options, &hello, why);
+    PGconn *conn = pg_connect(&pg->options, NULL, &hello, why);
     if (!conn)
         goto fail;
     if (pg_store_begin(pg, conn, &hello, why) ||

@@ -244,8 +244,8 @@ enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, PGconn *c
     for (unsigned i = 0; i < writers->count; i++) {
         struct pg_hello own = *hello;
         struct failure none; /* without a connection now, the writer retries on the loop */
-        pg_writer_begin(writers, i, i ? pg_connect(writers->options, &own, &none) : conn,
-                        &own);
+        pg_writer_begin(writers, i,
+                        i ? pg_connect(writers->options, NULL, &own, &none) : conn, &own);
     }
     return OK;
 }

@@ -649,7 +649,7 @@ static void database_of_this_version_opens_in_the_next(void **state)
     open_store(own, pg_world_url());
     close_store(own);
     struct pg_options options = { .database = pg_world_url(), .schema = own->schema };
-    PGconn *conn = pg_connect(&options, &hello, &why);
+    PGconn *conn = pg_connect(&options, NULL, &hello, &why);
     assert_non_null(conn);
     snprintf(sql, sizeof(sql), "SET search_path = %s", own->schema);
     PQclear(pg_run(conn, sql, 0, NULL, &why));
