@@ -12,9 +12,9 @@
  * that is in the trie, too.
  *
  * A fallback makes the matched text shorter by at least one byte, and each byte of the text
- * makes it longer by at most one. So a text of n bytes takes at most 2n steps, each of them
- * a binary search among at most 256 children. Building takes as many steps for each
- * pattern.
+ * makes it longer by at most one. So a text of n bytes takes at most 2n steps. Each is a
+ * binary search among at most 256 children, so it looks at nine nodes at most: SECRET_LOOKS
+ * per byte. Building takes as many steps for each pattern. Both are counted, for the tests.
  *
  * Secrets that overlap are replaced together: the rest of the second one would still be a
  * part of a secret. */
@@ -140,15 +140,18 @@ void secret_filter_finish(struct secret_filter *filter)
 
 /* ---- the trie ---- */
 
-/* Returns 0 if it has no child with this byte. */
-static uint32_t child(const struct secret_filter *filter, uint32_t node, unsigned char byte)
+/* Returns 0 if it has no child with this byte. Counts the nodes that it looks at. */
+static uint32_t child(const struct secret_filter *filter, uint32_t node, unsigned char byte,
+                      uint64_t *looks)
 {
     const struct secret_node *nodes = filter->nodes;
+    ++*looks;
     if (!node)
         return filter->first[byte];
     uint32_t low = nodes[node].children, high = nodes[node + 1].children;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
+        ++*looks;
         if (nodes[middle].byte == byte)
             return middle;
         if (nodes[middle].byte < byte)
@@ -159,12 +162,13 @@ static uint32_t child(const struct secret_filter *filter, uint32_t node, unsigne
     return 0;
 }
 
-static uint32_t step(const struct secret_filter *filter, uint32_t node, unsigned char byte)
+static uint32_t step(const struct secret_filter *filter, uint32_t node, unsigned char byte,
+                     uint64_t *looks)
 {
-    uint32_t next = child(filter, node, byte);
+    uint32_t next = child(filter, node, byte, looks);
     while (!next && node) {
         node = filter->nodes[node].fallback;
-        next = child(filter, node, byte);
+        next = child(filter, node, byte, looks);
     }
     return next;
 }
@@ -177,7 +181,8 @@ static void add_child(struct secret_filter *filter, unsigned char byte,
     const struct secret_pattern *shortest = &filter->patterns[range.from];
     struct secret_node *node = &filter->nodes[place];
     node->byte = byte;
-    node->fallback = parent ? step(filter, filter->nodes[parent].fallback, byte) : 0;
+    node->fallback =
+        parent ? step(filter, filter->nodes[parent].fallback, byte, &filter->looks) : 0;
     node->ends = shortest->len == building->depth + 1 ? (uint32_t)shortest->len
                                                       : filter->nodes[node->fallback].ends;
     building->below[place - building->level_end] = range;
@@ -296,7 +301,7 @@ void secret_scan_add(struct secret_scan *scan, const struct secret_filter *filte
     scan->read += filter->nodes ? 0 : piece.len;
     for (size_t i = 0; filter->nodes && i < piece.len; i++) {
         scan->read++;
-        scan->node = step(filter, scan->node, (unsigned char)piece.ptr[i]);
+        scan->node = step(filter, scan->node, (unsigned char)piece.ptr[i], &scan->looks);
         if (filter->nodes[scan->node].ends)
             add_hole(scan, filter->nodes[scan->node].ends);
     }

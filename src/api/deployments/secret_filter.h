@@ -4,14 +4,18 @@
  *
  * Secrets shorter than 8 bytes are not replaced: they would tear holes into every text.
  * Each secret is also found in the form that it has inside a JSON string. The cost of a
- * text is linear in its length, whatever the secrets are and however many. */
+ * text is linear in its length, whatever the secrets are and however many: each byte looks at
+ * SECRET_LOOKS nodes of a trie at most. A piece of a build's log has 64 KiB at most, and the
+ * secrets of a build have a few hundred KiB (accounts/variables.h), so no turn of the loop is
+ * long. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/loop.h"
 
 enum {
-    SECRET_LEAST = 8, /* bytes */
+    SECRET_LEAST = 8,  /* bytes */
+    SECRET_LOOKS = 18, /* for each byte of a text, and of a pattern, on average at most */
 };
 
 struct secret_pattern;
@@ -25,6 +29,7 @@ struct secret_filter {
     size_t longest;            /* bytes of the longest pattern; 0: there are no secrets */
     struct secret_node *nodes; /* the trie, level by level */
     uint32_t node_count;
+    uint64_t looks;                   /* at nodes, while it was prepared */
     uint32_t first[256];              /* children of the root, by byte; 0: none */
     struct secret_building *building; /* while the trie is incomplete */
 };
@@ -50,6 +55,7 @@ void secret_filter_finish(struct secret_filter *filter);
 struct secret_scan {
     uint32_t node;             /* where in the trie the text ends */
     uint64_t read;             /* bytes of the text so far */
+    uint64_t looks;            /* at nodes of the trie so far */
     struct buf held;           /* its end, which may be the beginning of a secret */
     struct secret_hole *holes; /* secrets in what is held, ascending and disjoint */
     size_t hole_count;
