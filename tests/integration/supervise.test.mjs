@@ -199,10 +199,27 @@ describe("gateway and supervise role", () => {
     await world.gateway.stop();
   });
 
+  test("a clone of a machine's disk does not report the runs that the machine executes", async (t) => {
+    const world = await begin(t), list = path.join(world.folder, "supervise.runs");
+    const id = await world.trigger({ do: "sleep", ms: 2500 });
+    await world.when("started");
+    await until(() => / 1 [0-9a-f]{16}\n$/.test(fs.readFileSync(list, "utf8")), { what: "its line in the list" });
+    await world.supervisor.kill();
+    await until(() => processesOf(world.version).length === 0, { what: "the end of its processes" });
+    fs.writeFileSync(list, fs.readFileSync(list, "utf8").replace(/[0-9a-f]{16}\n$/, "0123456789abcdef\n"));
+    await world.supervisor.begin();
+    await until(() => world.supervisor.log.includes("ignoring a run in the list of another machine"), { what: "it reads the list" });
+    assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED", "it executes other runs");
+    assert.equal((await world.worker.show(id)).a, "EXECUTING");
+    assert.doesNotMatch(world.supervisor.log, /reporting a run of an earlier supervise role/);
+    await world.supervisor.stop();
+    await world.gateway.stop();
+  });
+
   test("a run whose last attempt ends with a killed supervise role fails with the reason", async (t) => {
     const world = await begin(t), id = await world.trigger({ do: "hang" }, { maxAttempts: 1 });
     await world.when("started");
-    await until(() => fs.readFileSync(path.join(world.folder, "supervise.runs"), "utf8").endsWith(" 1\n"), { what: "its line in the list" });
+    await until(() => fs.readFileSync(path.join(world.folder, "supervise.runs"), "utf8").includes(" 1 "), { what: "its line in the list" });
     await world.supervisor.kill();
     await world.supervisor.begin();
     const { status, error } = await world.ended(id, 30_000);
