@@ -173,11 +173,18 @@ struct buf otlp_parts_end(struct otlp_parts *parts)
 
 enum err otlp_parts_check(const struct otlp_parts *parts, struct failure *why)
 {
-    if (parts->around.len <= OTLP_AROUND_MAX && !parts->too_long)
-        return OK;
-    return explain(why, ERR_TOO_LARGE,
-                   "The telemetry has too many resources and scopes (max %d KiB)",
-                   OTLP_AROUND_MAX >> 10);
+    if (parts->around.len > OTLP_AROUND_MAX)
+        return explain(
+            why, ERR_TOO_LARGE,
+            "The resources and scopes of the telemetry are too long (max %d KiB)",
+            OTLP_AROUND_MAX >> 10);
+    if (parts->too_long)
+        return explain(
+            why, ERR_TOO_LARGE,
+            "The telemetry has text between two records that is too long (max %d "
+            "MiB); a list of records contains only objects",
+            OTLP_ITEM_MAX >> 20);
+    return OK;
 }
 
 size_t otlp_parts_size(const struct otlp_parts *parts)

@@ -6,7 +6,12 @@
  *     ─► {resourceLogs:[{resource, scopeLogs:[{scope, logRecords:[c, d]}]}]}
  *
  * A part ends after a record. Only brackets and strings are looked at: whether a part is
- * JSON is the caller's to check. */
+ * JSON is the caller's to check.
+ *
+ * A resource or scope that follows its records is only in the last part, so the records of
+ * earlier parts are read without its attributes. OpenTelemetry's exporters write it first,
+ * in the order of the fields' numbers, and waiting for it would need memory for the whole
+ * body. */
 #pragma once
 
 #include "base/buf.h"
@@ -27,7 +32,7 @@ struct otlp_parts {
     unsigned depth;    /* of brackets */
     char open[OTLP_PARTS_DEPTH];
     bool in_string, after_backslash;
-    bool too_long;    /* what stands between two records */
+    bool too_long;    /* text that is not a record, between two records */
     bool skips;       /* the rest of a record that was too long */
     bool drops_comma; /* the next comma has no record before it */
 };

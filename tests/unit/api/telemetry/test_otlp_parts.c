@@ -155,6 +155,9 @@ static void the_surroundings_of_records_are_limited(void **state)
     assert_int_equal(otlp_parts_check(&parts, &why), OK);
     assert_false(otlp_parts_take(&parts, &piece));
     assert_int_equal(otlp_parts_check(&parts, &why), ERR_TOO_LARGE);
+    assert_string_equal(why.text,
+                        "The resources and scopes of the telemetry are too long (max 512 "
+                        "KiB)");
     otlp_parts_finish(&parts);
     buf_finish(&body);
 }
@@ -182,7 +185,34 @@ static void brackets_and_commas_are_limited_like_text(void **state)
     otlp_parts_finish(&parts);
     take_repeated(&parts, "{\"a\":[{\"b\":[{\"c\":[", "1,");
     assert_int_equal(otlp_parts_check(&parts, &why), ERR_TOO_LARGE);
+    assert_string_equal(
+        why.text, "The telemetry has text between two records that is too long (max 4 "
+                  "MiB); a list of records contains only objects");
     otlp_parts_finish(&parts);
+}
+
+/* As otlp_parts.h says. */
+static void resource_after_its_records_is_in_the_last_part_only(void **state)
+{
+    (void)state;
+    struct otlp_parts parts = { 0 };
+    struct buf body = { 0 };
+    unsigned count = 0;
+    buf_add_text(&body, "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[");
+    for (int i = 0; i < 3; i++) {
+        buf_add_text(&body, i ? "," : "");
+        add_record(&body, NULL, i, OTLP_PART_BYTES);
+    }
+    buf_add_text(&body, "]}],\"resource\":{\"a\":1}}]}");
+    for (struct slice piece = buf_slice(&body); piece.len; count++) {
+        bool more = otlp_parts_take(&parts, &piece);
+        struct buf part = more ? otlp_parts_cut(&parts) : otlp_parts_end(&parts);
+        assert_int_equal(memmem(part.ptr, part.len, "\"resource\":", 11) != NULL, !more);
+        buf_finish(&part);
+    }
+    assert_int_equal(count, 4);
+    otlp_parts_finish(&parts);
+    buf_finish(&body);
 }
 
 int main(void)
@@ -193,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_record_that_is_too_long_is_skipped),
         cmocka_unit_test(the_surroundings_of_records_are_limited),
         cmocka_unit_test(brackets_and_commas_are_limited_like_text),
+        cmocka_unit_test(resource_after_its_records_is_in_the_last_part_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
