@@ -415,6 +415,8 @@ node "$root/bench/hostile.mjs" "$build" || missed=$((missed + 1))
 printf '\n'
 node "$root/bench/watches.mjs" "$build" || missed=$((missed + 1))
 printf '\n'
+node "$root/bench/repeats.mjs" "$build" || missed=$((missed + 1))
+printf '\n'
 if [ -d "$root/tests/conformance/worker/node_modules" ]; then
     node "$root/bench/children.mjs" "$build" || missed=$((missed + 1))
 else

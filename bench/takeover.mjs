@@ -2,7 +2,9 @@
 //
 // Two gateways share one PostgreSQL behind HAProxy, as in deploy/failover.md, and 8 clients write.
 //
-//   node bench/takeover.mjs BUILD        BUILD: a Release build directory; needs PostgreSQL and HAProxy
+//   node bench/takeover.mjs BUILD [WORD…]        BUILD: a Release build directory; needs PostgreSQL and HAProxy
+//
+// WORD      only faults whose name contains one of the words
 //
 // ROUNDS    how often the leader gets SIGTERM, and how often it is killed (20). It is also stopped (SIGSTOP), and cut
 //           off from the database, a fifth as often, at least once each. The other gateway leads next
@@ -24,7 +26,7 @@ import { until } from "../tests/support/js/gateway.mjs";
 import { standsBy, startTwoGateways } from "../tests/support/js/two_gateways.mjs";
 import { triggerWaiting } from "./waiting_runs.mjs";
 
-const [build = "build"] = process.argv.slice(2);
+const [build = "build", ...wanted] = process.argv.slice(2);
 const runs = Number(process.env.RUNS ?? 100_000), rounds = Number(process.env.ROUNDS ?? 20), few = Math.max(1, Math.round(rounds / 5)), WRITERS = 8, TARGET_MS = 8000, PLANNED_MS = 500;
 process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
 
@@ -73,6 +75,7 @@ async function measure([, , end, comeBack]) {
 const results = [];
 async function measureAll(fault, target) {
   const times = [];
+  if (wanted.length && !wanted.some((word) => fault[0].includes(word))) return;
   for (let round = 0; round < fault[1]; round++) times.push(await measure(fault));
   results.push([fault[0], times.sort((a, b) => a - b), target]);
 }
