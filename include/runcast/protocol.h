@@ -8,7 +8,7 @@
  * In msgpack, a time is the timestamp extension (type -1); payload, output, metadata and
  * error are a str that holds their JSON text; everything else is the plain counterpart of
  * JSON. Each side ignores members that it does not know. The gateway reports which of the
- * client's members it ignored (at most 16 names, 1 KiB): welcome, ok and end, the answers
+ * client's members it ignored (at most 16 names, 1 KiB): welcome, ok and end, the replies
  * to hello, sub and unsub, list them in ignored; welcome also lists those of the upgrade's
  * query. In the client's messages, null stands for absent.
  *
@@ -43,7 +43,7 @@
  *   {"op":"patch","seq":S,"more":true?,"rows":[R,…]}         all live ones; each run once
  *   {"op":"list","id":1,"seq":S,"begin":true?,"more":true?,"rows":[R,…]}   of a watch
  *   {"op":"counts","id":1,"seq":S,"byStatus":{"EXECUTING":3,…},"total":N}
- *   {"op":"end","id":1,"code":"…"?,"ignored":["…"]?}      answer to unsub, or ended by the
+ *   {"op":"end","id":1,"code":"…"?,"ignored":["…"]?}      reply to unsub, or ended by the
  *                                         server
  *   {"op":"floor","updatedAt":time}       final runs last changed before this are gone
  *   {"op":"error","id":1?,"code":"…","message":"…"}
@@ -62,9 +62,10 @@
  * of the period. A watch has no position. begin, sent after ok and whenever the client was
  * too slow for differences, makes the client discard what it had of the watch; on a new
  * connection the client sends watch again. A frame without more makes the client complete:
- * its runs are those of the list at seq. A row is accepted or ignored by its version as
- * elsewhere, but among the rows of its watch. Counts cover all runs of the filter, are exact at seq, complete each
- * time, and sent at most four times a second; a status that is not named has 0.
+ * its runs are those of the list at seq. A row is accepted or ignored by its version, as
+ * elsewhere, but compared only with the rows of its watch. Counts cover all runs of the
+ * filter, are exact at seq, complete each time, and sent at most four times a second; a
+ * status that is not named has 0.
  *
  * Rules for the client:
  * - Ignore a row whose version is not above the one you have, unless the row is whole and
@@ -94,13 +95,14 @@
  *   duplicate_id  a subscription with this id exists
  *   unknown_id    no subscription has this id
  *   bad_token     the token of auth cannot replace the one in use
- *   ignored       auth, which has no answer when it succeeds, has unknown members */
+ *   ignored       auth, which gets no reply when it succeeds, has unknown members */
 #pragma once
 
 static const char protocol_json[] = "runs.v1.json";
 static const char protocol_msgpack[] = "runs.v1.msgpack";
 
-/* The class of a close code decides what a client does next: it needs no list of codes. */
+/* The class of a close code decides what a client does next, so it needs no list of
+ * codes. */
 enum protocol_close {
     /* 40xx: do not reconnect. */
     CLOSE_BAD_MESSAGE = 4000,
@@ -120,8 +122,8 @@ enum protocol_close {
 
 enum protocol_reconnect { RECONNECT_NEVER, RECONNECT_LATER, RECONNECT_NOW };
 
-/* How to react to any close code that a client can see. Ours go by class; 1001 and 1012
- * count as 42xx; 1006, 1011 and 1013 as 41xx. After all others (RFC 6455 §7.4.1),
+/* How to react to any close code that a client can see. Our own go by class; 1001 and 1012
+ * count as 42xx; 1006, 1011 and 1013 as 41xx. After any other code (RFC 6455 §7.4.1),
  * reconnecting would not help. */
 static inline enum protocol_reconnect protocol_reconnect(int close_code)
 {

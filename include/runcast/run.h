@@ -2,7 +2,7 @@
  *
  * A struct run is a value: facts that the store keeps and a client may see. A copy takes
  * references to the texts; the texts themselves are shared and never change. State that
- * only memory has of a run (timers, listeners, its place in a queue) is not in here.
+ * exists only in memory (timers, listeners, its place in a queue) is kept elsewhere.
  *
  * Times are Unix milliseconds, 0: unset. Texts are NULL when unset. */
 #pragma once
@@ -119,7 +119,7 @@ struct run {
     bool resume_parent : 1; /* the parent waits for this run */
     bool from_batch : 1;
     bool key_from_user : 1; /* idempotency_shown is the user's own key */
-    bool by_token : 1;      /* a worker token has made its last lease, not a secret key */
+    bool by_token : 1;      /* its last lease came from a worker token, not a secret key */
     uint32_t usage_ms;      /* sum of all attempts */
 
     /* Positions in the environment's order of changes; set by the store. */
@@ -151,7 +151,7 @@ struct run {
     struct bytes *queue;          /* "task/<task>" or a custom name */
     struct bytes *worker_version; /* set by the first dequeue, or locked by the trigger */
     struct bytes *batch;          /* "batch_…" */
-    struct bytes *worker_request; /* id of the last start or complete that was applied */
+    struct bytes *worker_request; /* id of the last start or complete applied */
     struct tag_list *tags;
     struct run_rare *rare; /* NULL: all unset; use run_rare, run_rare_edit */
 
@@ -194,8 +194,8 @@ void run_copy(struct run *to, const struct run *from);
 /* Releases the run's texts. Accepts a zeroed run. */
 void run_finish(struct run *run);
 
-/* Replaces recurring texts and tag lists by shared ones. Loop thread only. A tag list that
- * others hold, too, is left as it is. */
+/* Replaces recurring texts and tag lists with shared ones. Loop thread only. A tag list
+ * that others also hold is left as it is. */
 void run_share_names(struct run *run);
 
 /* Returns the heap bytes of the packets: payload, output, metadata, its seed, and error. */
@@ -249,7 +249,8 @@ static inline bool run_is_final(const struct run *run)
     return run->status >= RUN_CANCELED;
 }
 
-/* Returns true if a run is final and no worker must confirm it: it changes no more. */
+/* Returns true if a run is final and awaits no worker's confirmation: it no longer
+ * changes. */
 static inline bool run_is_settled(const struct run *run)
 {
     return run_is_final(run) && run->execution == EXECUTION_FINISHED;
@@ -265,6 +266,6 @@ static inline int64_t run_in_queue_since(const struct run *run)
 
 /* Writes "snapshot_<run>-n<number>", the number in ten digits. Every transition has its own
  * id, and a worker must name the newest. The controller of a deployed run compares these
- * ids as texts and takes the greater for the newer; the "n" makes new ids greater than ids
- * of the old form "snapshot_<run>-9". */
+ * ids as texts and takes the greater one to be newer; the "n" makes new ids greater than
+ * ids of the old form "snapshot_<run>-9". */
 void run_snapshot_id(const struct run *run, char out[64]);

@@ -1,7 +1,8 @@
 /* store.h - the interface between the engine and a database.
  *
- * The store has two things: runs, and documents (everything that is not a run: environment,
- * key, batch, queue, worker version, packet, …; a body of bytes under a kind and a name).
+ * The store holds runs and documents. A document is anything that is not a run
+ * (environment, key, batch, queue, worker version, packet, …): a body of bytes under a kind
+ * and a name.
  *
  * A commit is all or nothing:
  *
@@ -56,7 +57,7 @@ enum store_status {
     STORE_MOVED,    /* another gateway leads: forget the environment; do not acknowledge */
 };
 
-/* Returns the error of the program that corresponds to the status. */
+/* Returns the program's error code for the status. */
 enum err err_of_store(enum store_status status);
 
 /* ---- documents ---- */
@@ -106,9 +107,9 @@ void document_finish(struct document *document);
 
 enum change_kind { CHANGE_RUN, CHANGE_DOCUMENT };
 
-/* Which packets of the run are written again, and which positions move. */
+/* Which packets of the run are rewritten, and which positions move. */
 enum change_marks {
-    MARK_WHOLE = 1 << 0,   /* whole_rev; tags are written again */
+    MARK_WHOLE = 1 << 0,   /* whole_rev; tags are rewritten */
     MARK_PAYLOAD = 1 << 1, /* payload; with MARK_WHOLE */
     MARK_METADATA = 1 << 2,
     MARK_OUTPUT = 1 << 3, /* output and error */
@@ -159,12 +160,12 @@ struct claim {
     bool taken;              /* set by the driver: another owner has it */
 };
 
-/* Begins the `task` of the key of a CLAIM_REQUEST that does not trigger a task. No id of a
- * task has this byte, since an id is UTF-8. */
+/* First byte of the `task` in the key of a CLAIM_REQUEST that does not trigger a task. No
+ * task id contains this byte, because ids are UTF-8. */
 #define CLAIM_NO_TASK "\xFF"
 
-/* Returns the key of a CLAIM_IDEMPOTENCY. It is made of the idempotency key and the task,
- * or another scope that has keys of its own. */
+/* Returns the key of a CLAIM_IDEMPOTENCY. It combines the idempotency key with the task, or
+ * with another scope that has its own keys. */
 struct bytes *idempotency_claim_key(struct slice task, struct slice key);
 
 typedef void store_done_fn(struct store_commit *req, enum store_status status);
@@ -209,12 +210,12 @@ struct store_read {
     void (*done)(struct store_read *read, enum store_status status);
 };
 
-/* Loads one run, whole, or one document by its name in the environment. If a run is not
- * there, it is looked for in the other environments, in their order; read.env then has the
- * environment that contains it. */
+/* Loads one run, whole, or one document by its name in the environment. A run that is not
+ * there is searched for in the other environments, in their order; read.env is then set to
+ * the environment that contains it. */
 struct store_load {
     struct store_read read;
-    const uint32_t *others; /* more environments to search for a run; borrowed until done */
+    const uint32_t *others; /* also searched for a run; borrowed until done */
     size_t other_count;
     bool is_document;
     enum document_kind kind;
@@ -224,9 +225,9 @@ struct store_load {
     struct document document;
 };
 
-/* Reads a piece of a document's body. Each piece is a read of its own; nothing stays open
- * between two of them. seq shows if the document was written, or deleted and created again,
- * in between. */
+/* Reads a piece of a document's body. Each piece is a separate read; nothing stays open
+ * between two of them. seq shows whether the document was written, or deleted and created
+ * again, in between. */
 struct store_piece {
     struct store_read read;
     enum document_kind kind;
@@ -241,7 +242,7 @@ struct store_piece {
 };
 
 /* All conditions that are set must hold; the values of a list are alternatives. Newest id
- * first. Ids come from text_make_id: their time is within an hour of created_at, so a
+ * first. Ids come from text_make_id, so their time is within an hour of created_at, and a
  * search may stop where the range created_from to created_to ends. */
 struct run_filter {
     unsigned statuses;                /* bit set; 0: any */
@@ -256,7 +257,7 @@ struct run_filter {
     bool nothing;        /* matches no run (an unknown error group) */
 };
 
-/* The parts of each run that a list delivers in addition to its facts. */
+/* The parts of each run that a list delivers besides its facts. */
 enum store_parts { STORE_METADATA, STORE_FACTS_ALONE, STORE_PACKETS };
 
 struct store_list {
@@ -296,8 +297,8 @@ struct store_walk {
     uint64_t after, up_to;
     int64_t created_from; /* 0: any */
     bool newest_first;
-    bool takes_its_time; /* no time limit, so never STORE_SLOW: for a start, which needs
-                          * every run, and reads all pages with this same request */
+    bool takes_its_time; /* no time limit, so never STORE_SLOW; for a start, which needs
+                          * every run and reads all pages with this one request */
     unsigned limit;
     size_t byte_limit; /* stops after the run that exceeds it */
 
@@ -339,13 +340,14 @@ void store_read_finish(struct store_read *read);
 
 /* ---- files ---- */
 
-/* Files of deployments, in a database that several gateways share. Every gateway has the
- * files that another one received. A file has a name in its environment and any size. It is
- * written and read in pieces, each by a request of its own, so only one piece is in memory.
+/* Files of deployments, in a database that several gateways share, so that every gateway
+ * has the files that another one received. A file has a name within its environment and may
+ * be of any size. It is written and read in pieces, each by a separate request, so only one
+ * piece is in memory.
  *
  *   write piece 1, 2, … and at last 0 ─► the file is complete;   a short one: 0 alone
  *
- * Only the leading gateway may write and remove; another one gets STORE_MOVED. Each request
+ * Only the leading gateway may write and remove; any other gets STORE_MOVED. Each request
  * may be repeated. */
 enum {
     FILE_PIECE_BYTES = 256 * 1024, /* of every piece but the last */
@@ -388,16 +390,16 @@ static inline uint32_t store_file_pieces(int64_t size)
 
 /* ---- stored bytes ---- */
 
-/* Every row of an environment counts as its clients' bytes and a fixed part. The fixed part
- * stands for the rest of the row and for indexes (src/store/sqlite/sqlite_sizes.h has the
- * table of all rows). The sum is stored along with the rows, so it matches them after a
- * crash, too. */
+/* Every row of an environment counts as the bytes that clients put into it plus a fixed
+ * part. The fixed part stands for the rest of the row and for indexes
+ * (src/store/sqlite/sqlite_sizes.h has the table of all rows). The sum is stored along with
+ * the rows, so it matches them even after a crash. */
 enum {
     STORED_RUN = 1536, /* bytes; with the rows of its packets and tags */
     STORED_ROW = 128,  /* a document, a claim, a task's run counter */
 };
 
-/* Names count twice: they are in an index, too. */
+/* Names count twice, because they are also in an index. */
 static inline int64_t stored_document_bytes(size_t name, size_t body)
 {
     return STORED_ROW + (int64_t)(2 * name + body);
@@ -438,8 +440,8 @@ struct store_position {
 /* Removes final runs last changed before `before`, lowest rev first, at most limit. Then it
  * removes, at most limit of each: batches and packets last written before
  * `documents_before` that no run refers to, and waitpoints stale before then that no
- * unfinished run waits for. whole: the environment has ended and nothing is written there
- * any more; its claims and run counters are removed, too, at most limit of each. */
+ * unfinished run waits for. whole: the environment has ended and is no longer written to;
+ * its claims and run counters are removed, too, at most limit of each. */
 struct store_purge {
     uint32_t env;
     int64_t before, documents_before; /* Unix ms */
@@ -456,7 +458,7 @@ struct store_purge {
 
 /* ---- several gateways on one database ---- */
 
-/* A gateway's process. After a restart it is another one, with a higher number. */
+/* A gateway process. A restarted gateway is a new one, with a higher number. */
 struct store_gateway {
     uint64_t id;
     uint64_t beat; /* heartbeats so far */
@@ -464,9 +466,9 @@ struct store_gateway {
     char name[96];
 };
 
-/* A heartbeat, sent about once a second. The response has what the database knows of all
+/* A heartbeat, sent about once a second. The response has what the database knows about all
  * gateways. Its times come from the database's clock alone. STORE_MOVED: our own row is
- * gone, because others took this process for dead or another process started under our
+ * gone, because others considered this process dead or another process started under our
  * name. */
 struct store_beat {
     bool draining;
@@ -494,9 +496,8 @@ struct store_lead {
 };
 
 /* Gives up the lead and our own row. Another process need not wait until we count as dead,
- * and connected processes are notified at once (store::on_left). From the call on, our
- * commits may fail with STORE_MOVED. STORE_FAILED: it is unknown whether the database did
- * it. */
+ * and connected processes are notified at once (store::on_left). From this call on, our
+ * commits may fail with STORE_MOVED. STORE_FAILED: the outcome is unknown. */
 struct store_leave {
     void (*done)(struct store_leave *req, enum store_status status);
 
@@ -528,12 +529,12 @@ struct store_ops {
     void (*leave)(struct store *store, struct store_leave *req);
     void (*forget)(struct store *store, struct store_forget *req);
     void (*file)(struct store *store, struct store_file *req);
-    /* Prepares the driver for the end of the process. NULL: every request is answered in
-     * any case. From now on, whatever was sent to a database that does not respond fails
-     * after a few seconds, even if it may still take effect, and so do later requests. */
+    /* Prepares the driver for process exit. NULL: every request completes in any case. From
+     * now on, a request to a database that does not respond fails after a few seconds, even
+     * if it may still take effect, and so do later requests. */
     void (*limit_wait)(struct store *store);
-    /* Ends the store. Requests that were started are completed first; no new ones may be
-     * started. The store's memory is gone when closed returns. */
+    /* Closes the store. Requests in progress are completed first; no new ones may be
+     * started. The store is freed once closed returns. */
     void (*close)(struct store *store, void (*closed)(struct store *store));
 };
 
@@ -541,7 +542,7 @@ struct store_ops {
 struct store {
     const struct store_ops *ops;
     char epoch[17];    /* random, made with the database */
-    bool failing;      /* a sync failed: nothing is acknowledged any more */
+    bool failing;      /* a sync failed: from now on, nothing is acknowledged */
     bool full;         /* the last commit found no disk space */
     int64_t synced_us; /* when the reported commit was on the disk; monotonic µs; 0: none */
     /* Set by the caller of close, for its closed callback; drivers do not read it. */
@@ -550,11 +551,12 @@ struct store {
      * not reported; position() has the sum all the same. */
     store_stored_fn *on_stored;
     void *stored_owner;
-    /* Called on the loop thread when another gateway leads what we led. It is called before
-     * the requests that found this are done. May be NULL. */
+    /* Called on the loop thread when another gateway has taken our lead, before the
+     * requests that discovered this are done. May be NULL. */
     void (*on_moved)(void *owner);
-    /* Called, with moved_owner, when another process gave the lead up. A pooler may discard
-     * the notification; the next beat finds the lead free in any case. May be NULL. */
+    /* Called, with moved_owner, when another process gave up the lead. A connection pooler
+     * may drop the notification; the next beat finds the lead free in any case. May be
+     * NULL. */
     void (*on_left)(void *owner);
     void *moved_owner;
     /* Groups environments: those with the same return value share one part of the capacity.
