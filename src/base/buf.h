@@ -60,9 +60,9 @@ struct bytes *buf_to_bytes(const struct buf *buf);
 /* Appends a size like "1.3 MB". */
 void buf_add_size(struct buf *buf, size_t bytes);
 
-/* Appends the note that ends a text which was cut, like "… (cut, 1.3 MB)". bytes: of the
- * whole text. */
+/* Appends the note that ends a truncated text, like "… (cut, 1.3 MB)". bytes: the size of
+ * the whole text. */
 void buf_add_cut(struct buf *buf, size_t bytes);
 
-/* Returns the content itself, with one reference, and leaves a buffer without memory. */
+/* Returns the content itself, with one reference, and leaves the buffer without memory. */
 struct bytes *buf_take(struct buf *buf);

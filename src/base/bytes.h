@@ -23,9 +23,9 @@ enum bytes_json {
 
 struct bytes {
     uint32_t refs : 30;
-    uint32_t json : 2; /* enum bytes_json; set by the code that finds it out */
+    uint32_t json : 2; /* enum bytes_json; set by whichever code checks it */
     uint32_t len;
-    uint32_t escaped; /* length when escaped as by escape.h; 0: not measured yet */
+    uint32_t escaped; /* length when escaped (escape.h); 0: not measured yet */
     char data[];      /* terminated by a zero byte that len does not count */
 };
 
@@ -62,7 +62,7 @@ void bytes_set(struct bytes **place, struct bytes *value);
 /* Releases the reference and sets the place to NULL. */
 void bytes_clear(struct bytes **place);
 
-/* Empties the cache of bytes_create_shared. For the end of a process or a test. */
+/* Empties the cache of bytes_create_shared. Call it at the end of a process or a test. */
 void bytes_forget_shared(void);
 
 /* Returns an absent slice for NULL. */

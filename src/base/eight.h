@@ -1,4 +1,4 @@
-/* eight.h - tests eight bytes of text at once for certain values. */
+/* eight.h - tests eight bytes of text at a time for certain values. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* error.h - error codes, and the reason of a failure as text.
+/* error.h - error codes, and the reason for a failure as text.
  *
  * A function that can fail returns enum err and delivers its results through its last
  * arguments, which stay untouched on failure. Where a person will read the reason

@@ -2,8 +2,9 @@
  *
  *     log_info("listening", "address", "127.0.0.1", "port", "3030", NULL);
  *
- * Fields are a name and a text in turn, ended by NULL. Secrets are never fields: the caller
- * chooses by name what is logged (an allow-list), and URLs are logged without their query.
+ * Fields are pairs of a name and a text, ended by NULL. Secrets are never fields: the
+ * caller chooses by name what is logged (an allow-list), and URLs are logged without their
+ * query.
  *
  * Functions for the debug level are macros: at any other level they are one branch, and
  * their arguments are not evaluated. */
@@ -42,12 +43,12 @@ static inline bool log_has_debug(void)
 
 #define log_debug(...) (log_has_debug() ? log_write_debug(__VA_ARGS__) : (void)0)
 
-/* Logs a decision and its reason at the debug level, to explain where a run is.
+/* Logs a decision and its reason at the debug level, to explain the state of a run.
  *
  *     log_decision("lease over", env->id, run->id, "it was given back", NULL);
  *
- * The event; the ids of the environment and of the run, or NULL; the reason in words; then
- * more fields, ended by NULL. */
+ * Arguments: the event; the ids of the environment and of the run, or NULL; the reason in
+ * words; further fields, ended by NULL. */
 #define log_decision(...) (log_has_debug() ? log_write_decision(__VA_ARGS__) : (void)0)
 
 /* Called by the two macros. */
@@ -56,8 +57,9 @@ __attribute__((sentinel)) void log_write_decision(const char *event,
                                                   const char *environment, const char *run,
                                                   const char *reason, ...);
 
-/* Formats a number as the text of a field, in one of eight buffers in turn. */
+/* Formats a number as a field's text, in one of eight buffers, used in turn. */
 const char *log_number(int64_t number);
 
-/* Copies a slice as a field's text, cut at 100 bytes, into one of eight buffers in turn. */
+/* Copies a slice, cut at 100 bytes, as a field's text into one of eight buffers, used in
+ * turn. */
 const char *log_slice(struct slice text);

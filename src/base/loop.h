@@ -2,9 +2,10 @@
  *
  *   poll: sockets, store reports, timers ─► deferred calls ─► flushers ─► last ones ─► poll
  *
- * A turn is one pass through this circle. This header is all that the code above it knows
- * of its environment: both clocks, the timers, and the time left. With a libuv loop it runs
- * by itself. Without one (tests, simulation), the test steps it and controls the clocks. */
+ * A turn is one pass through this circle. Code above this layer knows its environment only
+ * through this header: both clocks, the timers, and the time left. With a libuv loop it
+ * runs by itself. Without one (tests, simulation), the test steps it and controls the
+ * clocks. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +29,7 @@ struct deferred {
  * called even if no time is left, and then does one unit of work (struct timeslice). */
 struct flusher {
     bool (*fn)(struct flusher *flusher);
-    bool runs_last; /* called after all others, in the same turn: for what they collected */
+    bool runs_last; /* called after all others in the same turn: for what they collected */
     bool awake;
     struct list link; // loop::awake or last; linked while awake
 };
@@ -48,8 +49,8 @@ int64_t loop_wall_ms(struct loop *loop);
 /* Monotonic milliseconds of this turn. */
 int64_t loop_now_ms(struct loop *loop);
 
-/* Reads the monotonic clock now; it also runs while the machine sleeps. For deadlines that
- * must hold however long this process stood still. */
+/* Reads the clock that also runs while the machine sleeps (monotonic, not cached). For
+ * deadlines that must hold however long this process was suspended. */
 int64_t loop_boot_ms(struct loop *loop);
 
 /* Arms the timer, ms from now (0: next turn; inside a timer at least 1). Armed timers keep
@@ -66,8 +67,8 @@ void loop_wake(struct loop *loop, struct flusher *flusher);
 
 /* Returns false once this turn has used its share of thread CPU time. The share is half a
  * millisecond (CLOCK_THREAD_CPUTIME_ID): a client with cheap requests waits about that long
- * for those with expensive ones, and no turn exceeds 5 ms. Long work asks through struct
- * timeslice. */
+ * for those with expensive ones, and no turn exceeds 5 ms. Long work uses struct timeslice
+ * instead. */
 bool loop_time_left(struct loop *loop);
 
 /* Gives the rest of this turn a new share, whatever was used before. Ready sockets get one.
@@ -84,7 +85,7 @@ void loop_begin_share(struct loop *loop);
  *     if (there is more)
  *         loop_defer(loop, deferred);
  *
- * The first unit is done however late it is. Otherwise the work would make no progress
+ * The first unit is done even if no time is left. Otherwise the work would make no progress
  * while earlier work uses up every turn. */
 struct timeslice {
     struct loop *loop;
@@ -109,9 +110,9 @@ static inline bool timeslice_left(struct timeslice *timeslice)
     return timeslice_left_every(timeslice, 1);
 }
 
-/* Stepped loops only: moves both clocks by ms and runs what is due. That is timers,
- * deferred calls and flushers. Returns true if work is left that another turn could do
- * without waiting. */
+/* Stepped loops only: advances both clocks by ms and runs what is due: timers, deferred
+ * calls and flushers. Returns true if work is left that another turn could do without
+ * waiting. */
 bool loop_turn(struct loop *loop, int64_t ms);
 
 /* Stepped loops only: sets the wall clock. */

@@ -1,7 +1,7 @@
 /* mem.h - small allocations that do not fail.
  *
- * They abort the process when memory runs out. A size that a client controls is checked
- * against a limit first. */
+ * They abort the process when memory runs out. Check a size that a client controls against
+ * a limit first. */
 #pragma once
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static inline void *mem_alloc(size_t size)
     return memory;
 }
 
-/* Like realloc; what is added is not cleared. */
+/* Like realloc; added memory is not cleared. */
 static inline void *mem_resize(void *memory, size_t size)
 {
     memory = realloc(memory, size ? size : 1);

@@ -1,13 +1,13 @@
-/* quota.h - memory quotas: how much several users of memory may take together, nested.
+/* quota.h - memory quotas, nested: how much memory several users may take together.
  *
  *   request ─► quota of its environment ─► outer: quota of its project     what is taken
  *                                                                          counts in each
  *
- * Preview branches have a quota together, between their own quotas and the one of their
- * project: for the project, they are one environment.
+ * The preview branches of a project share a quota, which sits between their own quotas and
+ * the project's: to the project, they are one environment.
  *
  * A quota only counts. Before taking, check quota_has wherever the request can still be
- * refused. Give back as much as was taken, to the quota from which it was taken. */
+ * refused. Give back exactly what was taken, to the quota it was taken from. */
 #pragma once
 
 #include <assert.h>
@@ -18,8 +18,9 @@ enum {
     BODY_QUOTA = 128 << 20,   /* bytes of request bodies in progress, per credential */
     ANSWER_QUOTA = 128 << 20, /* bytes of unsent responses, per project or person */
 
-    /* Up to this, unsent bytes of a long-lived connection (socket, stream) do not count.
-     * Many such connections are idle at any time, and most of these bytes are shared. */
+    /* Up to this limit, unsent bytes of a long-lived connection (socket, stream) do not
+     * count. Many such connections are idle at any time, and most of these bytes are
+     * shared. */
     LITTLE_UNSENT = 128 << 10,
 
     /* The preview branches of a project together may take 1/2 of what the project may. */
@@ -31,7 +32,7 @@ struct quota {
     struct quota *outer; /* outlives this one; NULL: none */
 };
 
-/* A quota above whose limit the largest taker gives something back. */
+/* A quota whose largest taker gives something back when the limit is exceeded. */
 struct trimmed_quota {
     struct quota quota;
     void *largest; /* the largest taker, set by the owner; NULL: not searched yet */
@@ -72,7 +73,7 @@ static inline bool quota_is_inside(const struct quota *quota, const struct quota
     return quota;
 }
 
-/* Returns the quota directly inside outer that contains the quota, or is it. */
+/* Returns the quota directly inside outer that contains (or is) the given one. */
 static inline const struct quota *quota_below(const struct quota *quota,
                                               const struct quota *outer)
 {
@@ -81,9 +82,10 @@ static inline const struct quota *quota_below(const struct quota *quota,
     return quota;
 }
 
-/* Returns true if a quota has to give something back before another one, when the outer
- * quota of both is full. The largest quota directly inside the outer one gives, and in it
- * again the largest. So no quota gives because another one holds many small quotas. */
+/* Returns true if a quota must give something back before another one when their common
+ * outer quota is full. The largest quota directly inside the outer one gives first, and
+ * within it again the largest. A quota thus never has to give because another one holds
+ * many small quotas. */
 static inline bool quota_gives_before(const struct quota *quota, const struct quota *other,
                                       const struct quota *outer)
 {

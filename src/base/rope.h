@@ -6,13 +6,13 @@
  *
  *   rope_join ─► struct bytes of BYTES_PARTS ─► rope_read, a stretch at a time
  *
- * A value of megabytes is neither copied nor changed when it is added. Both happen to one
- * stretch at a time when that is read, which is when a socket can take it. Text shorter
- * than ROPE_LONG is copied. Code that writes into a buffer need not know if it belongs to a
+ * A value of megabytes is neither copied nor changed when it is added. Both happen one
+ * stretch at a time as it is read, which is when a socket can accept it. Text shorter than
+ * ROPE_LONG is copied. Code that writes into a buffer need not know whether it belongs to a
  * rope.
  *
  * Bytes of BYTES_PARTS are a joined rope. Their len is the number of bytes that reading
- * them gives; their data is private to rope.c and bytes.c. */
+ * them yields; their data is private to rope.c and bytes.c. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,22 +25,22 @@ enum { ROPE_LONG = 128 * 1024 };
 
 struct insert;
 
-/* An empty rope is a zero value after rope_clear. */
+/* To make an empty rope, call rope_clear on a zeroed one. */
 struct rope {
     struct buf text;
     struct insert *inserts;
     uint32_t count, capacity;
-    size_t inserted; /* bytes that reading all inserts gives */
+    size_t inserted; /* bytes that reading all inserts yields */
 };
 
 /* Makes the rope empty and keeps the memory. */
 void rope_clear(struct rope *rope);
 void rope_finish(struct rope *rope);
 
-/* Empties a rope that is kept for reuse; frees its memory if that exceeds most bytes. */
+/* Empties a rope kept for reuse; frees its memory if that exceeds most bytes. */
 void rope_give_back(struct rope *rope, size_t most);
 
-/* Returns the bytes of its text and all inserts. */
+/* Returns the length of its text and all inserts. */
 size_t rope_len(const struct rope *rope);
 
 /* The present end of a rope, so that what is added later can be cut off again. */
@@ -77,22 +77,22 @@ struct bytes *rope_join_line(struct slice before, const struct rope *rope,
 
 /* ---- bytes of BYTES_PARTS ---- */
 
-/* Returns the bytes stored in them, without those to which they refer. */
+/* Returns the number of bytes stored in them, without those that they refer to. */
 size_t rope_own_len(const struct bytes *bytes);
 
-/* Returns the next bytes to which they refer; NULL at the end. Start with *at = 0. */
+/* Returns the next bytes that they refer to; NULL at the end. Start with *at = 0. */
 struct bytes *rope_next_owner(const struct bytes *bytes, uint32_t *at);
 
-/* How far bytes of BYTES_PARTS were read. The zero value is the beginning. */
+/* How far bytes of BYTES_PARTS have been read. The zero value is the beginning. */
 struct rope_place {
     uint32_t part;
     uint32_t at;     /* offset in that part */
-    uint32_t within; /* bytes already read of an escape there */
+    uint32_t within; /* bytes of an escape there that were already read */
 };
 
 /* Returns the next stretch and moves place past it. Stretches that must be changed are
- * written into room, which has size bytes. Returns an empty slice at the end, and if room
- * is needed and smaller than ROPE_ROOM_LEAST. */
+ * written into room, which has size bytes. Returns an empty slice at the end, or if room is
+ * needed but smaller than ROPE_ROOM_LEAST. */
 enum { ROPE_ROOM_LEAST = 128 };
 struct slice rope_read(const struct bytes *bytes, struct rope_place *place, char *room,
                        size_t size);
@@ -103,7 +103,7 @@ bool rope_is_read(const struct bytes *bytes, const struct rope_place *place);
 /* Skips len bytes, counted as they would be read. */
 void rope_skip(const struct bytes *bytes, struct rope_place *place, size_t len);
 
-/* Appends all but the first `before` and the last `after` bytes. Those must be text that
- * was joined with the rope. Accepts plain bytes, too. */
+/* Appends all but the first `before` and the last `after` bytes, which must be text that
+ * was joined with the rope. Also accepts plain bytes. */
 void rope_add_inner(struct buf *out, const struct bytes *bytes, size_t before,
                     size_t after);

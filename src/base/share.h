@@ -1,4 +1,4 @@
-/* share.h - counts long bytes in a memory quota once, however many hold them.
+/* share.h - counts long bytes in a memory quota once, however many users hold them.
  *
  *   answer ─┐
  *   answer ─┼─► bytes of a run ─► quota: their length, once

@@ -27,7 +27,7 @@ static inline bool slice_equal(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-/* Orders by bytes for qsort; a text that begins another one comes first. */
+/* Compares bytewise, for qsort; a prefix of another text comes first. */
 static inline int slice_compare(struct slice a, struct slice b)
 {
     size_t len = a.len < b.len ? a.len : b.len;
@@ -46,7 +46,7 @@ static inline bool slice_starts(struct slice s, const char *prefix)
     return s.len >= len && memcmp(s.ptr, prefix, len) == 0;
 }
 
-/* Returns the rest from the given offset on. */
+/* Returns the rest, starting at the given offset. */
 static inline struct slice slice_from(struct slice s, size_t offset)
 {
     return (struct slice){ s.ptr + offset, s.len - offset };

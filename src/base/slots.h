@@ -1,7 +1,7 @@
 /* slots.h - an array of pointers indexed by small numbers, here one for each environment.
  *
  *   number:  0     1     2     3
- *   items: NULL   env   NULL  env      slots_next gives those that are not NULL, in order
+ *   items: NULL   env   NULL  env      slots_next returns those that are not NULL, in order
  *
  * The array grows to the highest number that was used. Modules that keep state per
  * environment use slots for it. */
@@ -34,7 +34,7 @@ static inline void **slots_at(struct slots *slots, uint32_t number)
     return &slots->items[number];
 }
 
-/* Returns the next item from *at on, which starts at 0; NULL past the end. */
+/* Returns the next item; NULL past the end. Start with *at = 0. */
 static inline void *slots_next(const struct slots *slots, uint32_t *at)
 {
     while (*at < slots->count) {

@@ -1,9 +1,10 @@
 /* table.h - a hash table with borrowed keys.
  *
- * The value holds its own key; a function returns it. Open addressing over 12-byte slots: a
- * million entries take about 25 MB, and 38 MB while the table grows. SipHash-2-4 with a key
- * drawn at start, because users choose tags and ids. A growing table moves a few entries
- * with each insertion, so that no single insertion pays for a million. */
+ * The value holds its own key; a function returns it. It uses open addressing over 12-byte
+ * slots: a million entries take about 25 MB, and 38 MB while the table grows. It hashes by
+ * SipHash-2-4 with a key drawn at start, because users choose tags and ids. A growing table
+ * moves a few entries with each insertion, so that no single insertion pays for a
+ * million. */
 #pragma once
 
 #include <stdbool.h>

@@ -16,7 +16,8 @@
  * controls (U+0000 to U+001F). *len: its length in bytes, if one is found. */
 uint16_t terminal_interprets(struct slice text, size_t *len);
 
-/* Prints the text, with "?" for each character but newline and tab that would be obeyed. */
+/* Prints the text, with "?" for each character that would be obeyed, except newline and
+ * tab. */
 void terminal_show(FILE *out, struct slice text);
 
 /* Prints a line to stderr that says why the program failed. */

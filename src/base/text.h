@@ -8,7 +8,7 @@
 #include "base/slice.h"
 
 enum {
-    ID_RANDOM_LEN = 21, /* after the prefix, of 123456789abcdefghijkmnopqrstuvwxyz */
+    ID_RANDOM_LEN = 21, /* after the prefix, from 123456789abcdefghijkmnopqrstuvwxyz */
     ID_MAX = 36,        /* prefix, random part and the terminating zero */
     RUN_ID_MAX = 28,    /* "run_", time, random part and the terminating zero */
     TIME_TEXT_LEN = 24, /* 2024-01-31T09:00:00.000Z */
@@ -26,9 +26,9 @@ enum err text_to_duration_ms(struct slice text, int64_t *ms);
 /* Writes seconds compactly, with the units w d h m s: 5400 -> "1h30m"; 0 -> "0s". */
 void text_from_seconds(uint64_t seconds, char out[48]);
 
-/* Reads ISO 8601 as JavaScript's Date does. A date, a date and time with optional seconds,
+/* Reads ISO 8601 as JavaScript's Date does: a date, a date and time with optional seconds,
  * fraction and zone (Z, ±hh:mm; none: UTC), or a bare year. A day that the month lacks
- * counts on into the next month. Unix milliseconds. */
+ * carries over into the next month. Unix milliseconds. */
 enum err text_to_time(struct slice text, int64_t *unix_ms);
 
 static const int64_t text_time_max_ms =
@@ -49,14 +49,14 @@ void text_from_time(int64_t unix_ms, char out[TIME_TEXT_LEN + 1]);
  * Later ids sort after earlier ones, and the newest runs are adjacent in every index. */
 void text_make_id(const char *prefix, int64_t unix_ms, char out[ID_MAX]);
 
-/* Makes an id that sorts after last, and stores it there ("": none yet). So ids of the same
- * millisecond, or of a clock that went back, sort in the order in which they were made: the
- * first four drawn characters count up from a random start. last may have another prefix:
- * ids of several kinds can share one. */
+/* Makes an id that sorts after last, and stores it there ("": none yet). Ids of the same
+ * millisecond, or of a clock that went back, thus sort in the order in which they were
+ * made: the first four drawn characters count up from a random start. last may have another
+ * prefix, so several kinds of ids can share one. */
 void text_make_next_id(const char *prefix, int64_t unix_ms, char last[ID_MAX]);
 
-/* Replaces last by an id that was made elsewhere, if that sorts after last. Ignores ids of
- * another form. */
+/* Replaces last with an id that was made elsewhere, if that one sorts after it. Ignores ids
+ * of another form. */
 void text_note_id(const char *id, char last[ID_MAX]);
 
 /* Returns true for prefix_ followed by 21 to 26 lower-case letters and digits. */
@@ -84,5 +84,5 @@ enum err text_percent_decode(struct slice text, bool plus_is_space, char *out, s
 /* Returns the number of UTF-16 units, as JavaScript counts. */
 size_t text_utf16_length(struct slice text);
 
-/* Returns at most the first 100 bytes, whole characters: for error texts. */
+/* Returns at most the first 100 bytes, in whole characters: for error texts. */
 struct slice text_clip(struct slice text);

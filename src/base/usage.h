@@ -5,7 +5,7 @@
  * A word in capitals is the argument of the command. An option takes a value if the next
  * word is not an option and does not begin with a bracket. Words in brackets are optional;
  * all others are required. "[options]" stands for settings, which are not among the words.
- * A missing --confirm is left to the command, which first reports what it would do. */
+ * A missing --confirm is left to the command, which then only reports what it would do. */
 #pragma once
 
 #include "base/error.h"

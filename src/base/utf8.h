@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /* Returns how many bytes follow this first byte, 1 to 3, and the bounds of the next one.
- * Returns 0 if no multi-byte character begins with it. All further bytes are 0x80 to
- * 0xBF. */
+ * Returns 0 if no multi-byte character begins with it. The bytes after the next one are
+ * 0x80 to 0xBF. */
 static inline uint8_t utf8_lead(unsigned char first, uint8_t *low, uint8_t *high)
 {
     *low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
@@ -33,8 +33,8 @@ static inline size_t utf8_put(uint32_t character, char out[4])
     return len;
 }
 
-/* Returns true if the text begins with half of a surrogate pair as its three bytes. WTF-8
- * has these bytes, UTF-8 does not. utf8_half returns the character, 0xD800 to 0xDFFF. */
+/* Returns true if the text begins with half of a surrogate pair as its three bytes, which
+ * WTF-8 allows and UTF-8 does not. utf8_half returns the character, 0xD800 to 0xDFFF. */
 static inline bool utf8_is_half(const char *text, size_t len)
 {
     return len >= 3 && (unsigned char)text[0] == 0xED && (unsigned char)text[1] >= 0xA0 &&

@@ -3,10 +3,10 @@
  *   loop: work_begin ─► thread: run … work_may_continue … ─► loop: done
  *   loop: work_stop  ───────────────────┘ false from now on
  *
- * The pool has four threads, which all jobs of the process share. So the length of a job
- * must not depend on a stranger's input. works.def lists every kind of job with its limit
- * and with what ends it. A job that exceeds its limit returns, and its owner starts it
- * again: by then the jobs that waited have had their turn. */
+ * The pool has four threads, shared by all jobs of the process, so the length of a job must
+ * not depend on untrusted input. works.def lists every kind of job with its limit and with
+ * what ends it. A job that exceeds its limit returns, and its owner starts it again: by
+ * then the jobs that waited have had their turn. */
 #pragma once
 
 #include <stdatomic.h>
@@ -38,8 +38,8 @@ void work_begin(uv_loop_t *loop, struct work *work, enum work_kind kind);
  * the job is in progress. */
 void work_stop(struct work *work);
 
-/* Returns false after work_stop, and once the time limit of the kind has passed. On the
- * thread. Always true for NULL. */
+/* Returns false after work_stop, and once the time limit of the kind has passed. Call it on
+ * the thread. Always true for NULL. */
 bool work_may_continue(const struct work *work);
 
 /* Returns true if work_stop was called since the job was started. */

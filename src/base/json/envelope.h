@@ -2,7 +2,7 @@
  *
  *   piece ─► scan (is it JSON?) ─► text ─► where members begin and end ─► payload decoded
  *
- * A trigger may have 3 MiB. Everything that looks at each byte is done piece by piece on
+ * A trigger may have 3 MiB. All work that looks at every byte is done piece by piece on
  * arrival, so nothing is left to do after the last piece: no turn takes longer than a piece
  * of 64 KiB does. Used for the bodies of triggers and replays, and for each item of a
  * batch. The values of members are not examined. */
@@ -47,16 +47,16 @@ struct envelope {
 void envelope_clear(struct envelope *envelope);
 void envelope_finish(struct envelope *envelope);
 
-/* ERR_INVALID: the text is not the beginning of JSON; the envelope is then of no use. */
+/* ERR_INVALID: the text cannot be the beginning of JSON; the envelope is then unusable. */
 enum err envelope_feed(struct envelope *envelope, struct slice piece);
 
-/* Call this when all has arrived. ERR_INVALID, with a sentence for the client. */
+/* Call this after the last piece. ERR_INVALID, with a sentence for the client. */
 enum err envelope_close(struct envelope *envelope, struct failure *why);
 
 /* Returns the raw value of a member; absent if there is none. */
 struct slice envelope_get(const struct envelope *envelope, const char *name);
 
-/* Notes all members that are not among the known ones as ignored. known ends with NULL.
+/* Adds all members that are not among the known ones to ignored. known ends with NULL.
  * ignored NULL: they are only counted. Returns their number, and the raw key of the first
  * one if first is set. */
 size_t envelope_report_others(const struct envelope *envelope, const char *where,

@@ -2,10 +2,10 @@
  *
  *   {"options":{"tag":["a"]}}   ─►   x-ignored-members: options.tag
  *
- * A call with a member that the published schema does not name is not rejected. A header
- * names that member, and so does the log at debug. A name is untrusted: whatever could end
- * a header line, or be taken for another part of a path, is percent-encoded, and few names
- * are kept. */
+ * A call with a member that the published schema lacks is not rejected. A response header
+ * names that member, and so does the log at debug. Names are untrusted: anything that could
+ * end a header line, or be mistaken for another part of a path, is percent-encoded, and
+ * only a few names are kept. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ struct ignored {
 
 /* Adds a member, unless its name was added already or would exceed a limit. where is the
  * path of its object: "" for the body, otherwise with a dot at the end. raw_key is JSON
- * text between quotes. ignored may be NULL, here and below: then nothing happens. */
+ * text between quotes. Here and below, ignored may be NULL: then nothing happens. */
 void ignored_add_member(struct ignored *ignored, const char *where, struct slice raw_key);
 
 /* Adds all members of an object except the known ones; known ends with NULL. */

@@ -3,7 +3,7 @@
  *   pieces ─┬─ outside of the array ─► an envelope: {"items":[],"parentRunId":"…"}
  *           └─ inside: up to each comma ─► an envelope of the item ─► on_item
  *
- * So a batch of 1 MB is read while it arrives, like a stream of lines. */
+ * A batch of 1 MB is thus read while it arrives, like a stream of lines. */
 #pragma once
 
 #include "base/json/envelope.h"
@@ -23,7 +23,7 @@ struct item_array {
  * error that on_item returned, or ERR_INVALID with a text in why. */
 enum err item_array_feed(struct item_array *array, struct slice piece);
 
-/* Call this when all has arrived. OK: a JSON object whose items are an array. */
+/* Call this after the last piece. OK: a JSON object whose items are an array. */
 enum err item_array_close(struct item_array *array);
 
 void item_array_finish(struct item_array *array);

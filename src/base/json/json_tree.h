@@ -1,4 +1,5 @@
-/* json_tree.h - short JSON as a jansson tree, whose strings may hold what jansson rejects.
+/* json_tree.h - short JSON as a jansson tree, whose strings may hold text that jansson
+ * rejects.
  *
  * jansson's reader rejects an escape of half a surrogate pair and, by default, an escaped
  * zero byte. Its writer rejects the bytes that stand for a half (scan.h). Here, a string of

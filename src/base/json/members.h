@@ -1,12 +1,12 @@
-/* members.h - writes members of JSON objects; reads those of our own documents.
+/* members.h - writes members of JSON objects, and reads those of our own documents.
  *
  *   {                        buf_add_char(&out, '{');
  *   "id":"run_x"             members_add_text(&out, "id", slice_of(run->id));
  *   ,"ttl":"1h"              members_add_text(&out, "ttl", bytes_slice(run->ttl));
  *
  * The comma is written before every member but the first of its object. Names are ours and
- * need no escapes. Use scan.h or jansson for what clients send: they report errors in
- * it. */
+ * need no escapes. For JSON from clients, use scan.h or jansson, which report its
+ * errors. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* scan.h - JSON without a tree.
  *
- * A validating scanner that can stop after any byte, and readers that walk text already
- * known to be valid and yield spans of it. Values keep their bytes: 12345678901234567890,
- * 1e400, -0, "\u0000" and "\ud83d" come out as they went in.
+ * A validating scanner that can stop after any byte, and readers that walk text known to be
+ * valid and yield spans of it. Values keep their bytes: 12345678901234567890, 1e400, -0,
+ * "\u0000" and "\ud83d" come out as they went in.
  *
  * The scanner accepts the UTF-8 that JSON.parse accepts. An escape may name half of a
  * surrogate pair alone. A reader decodes such a half to the three bytes of its code point
@@ -33,7 +33,7 @@ enum {
  * than 16 MiB reaches SCAN_FAR_MAX. */
 struct scan {
     uint8_t state;
-    uint8_t pending;   /* bytes of a UTF-8 sequence, or hex digits, that are missing */
+    uint8_t pending;   /* missing bytes of a UTF-8 sequence, or missing hex digits */
     uint8_t low, high; /* bounds of the next UTF-8 byte */
     bool in_key;       /* the string being read is a member's name */
     bool too_deep;     /* rejected because of one level too many */
@@ -42,7 +42,7 @@ struct scan {
     uint64_t near[SCAN_NEAR_WORDS]; /* one bit a level: is it an object? */
     uint64_t *far;                  /* the same for more levels; owned; NULL until needed */
     size_t far_words;
-    size_t offset; /* bytes accepted: where an error is */
+    size_t offset; /* bytes accepted, which is where an error is */
 };
 
 void scan_init(struct scan *scan);
@@ -52,7 +52,7 @@ enum err scan_feed(struct scan *scan, struct slice piece);
  * is abandoned, too. Finishing it again returns the same. */
 enum err scan_finish(struct scan *scan);
 
-/* Returns ERR_INVALID and explains where and why a piece was rejected. */
+/* Returns ERR_INVALID and explains where a piece was rejected, and why. */
 enum err scan_explain(const struct scan *scan, struct failure *why);
 
 /* Validates a whole text. */
@@ -103,8 +103,8 @@ bool scan_string(struct slice value, struct buf *out);
 /* The same for the text between the quotes. */
 void scan_unescape(struct slice raw, struct buf *out);
 
-/* Decodes the text between the quotes in pieces. The zero value begins a string. It is zero
- * again after the end of the string. The end adds a half of a surrogate pair whose other
+/* Decodes the text between the quotes in pieces. The zero value begins a string, and the
+ * value is zero again after its end. The end also adds half of a surrogate pair whose other
  * half did not arrive. */
 struct scan_text {
     char escape[SCAN_ESCAPE_MAX]; /* an incomplete escape */
@@ -127,15 +127,15 @@ bool scan_key_is(struct slice raw_key, struct slice name);
  * point in every locale of the process. Returns false for another type. */
 bool scan_number(struct slice value, double *number);
 
-/* Compares JSON values; white space, order of members and spelling do not count. Numbers
+/* Compares JSON values, regardless of white space, order of members and spelling. Numbers
  * are compared as doubles. Values that differ SCAN_EQUAL_DEPTH levels down are not compared
  * further, and count as different. */
 enum { SCAN_EQUAL_DEPTH = 1000 };
 bool scan_equal(struct slice a, struct slice b);
 
-/* The same with a budget: *left is the nanoseconds that it may take, approximately.
- * Afterwards *left is what remains of them. 0: the budget was too small or the values are
- * too deep, and the result is meaningless. */
+/* The same with a budget: *left is roughly how many nanoseconds it may take, and afterwards
+ * how many remain. 0: the budget was too small or the values are too deep, and the result
+ * is meaningless. */
 bool scan_equal_within(struct slice a, struct slice b, uint64_t *left);
 
 /* Returns true if the value is nested deeper than max. Bodies for trees may be 64 deep. */
@@ -148,5 +148,5 @@ bool scan_has_more_members(struct slice value, size_t max);
 bool scan_has_at_most(struct slice object, size_t most);
 
 /* Returns true if the object names a member twice. That is rejected in envelopes, never in
- * payloads. It sorts the members: check first that there are not too many. */
+ * payloads. It sorts the members, so first check that there are not too many. */
 bool scan_has_duplicate(struct slice object);

@@ -9,6 +9,6 @@
 
 bool scan_text_has_escape(struct slice raw);
 
-/* Compares two raw texts by the bytes for which they stand: their spelling does not matter.
+/* Compares two raw texts by the bytes that they stand for, however these are spelled.
  * Returns less than, equal to or more than 0. */
 int scan_text_compare(struct slice a, struct slice b);

@@ -1,4 +1,5 @@
-/* secret.h - wipes secrets from memory with zeros; no compiler leaves that out. */
+/* secret.h - overwrites secrets in memory with zeros, in a way that no compiler optimizes
+ * out. */
 #pragma once
 
 #include "base/buf.h"

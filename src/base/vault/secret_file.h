@@ -8,7 +8,7 @@
  * secrets as 0444). */
 enum secret_file { SECRET_FILE_PRIVATE, SECRET_FILE_MOUNTED };
 
-/* Returns the one line of the file, trimmed and terminated; wipe it with secret_forget.
+/* Returns the file's only line, trimmed and terminated; wipe it with secret_forget.
  * ERR_INVALID: unreadable, empty, more than one line, or more than 4 KiB. */
 enum err secret_file_read(const char *path, enum secret_file kind, char **secret,
                           struct failure *why);

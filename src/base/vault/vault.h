@@ -33,8 +33,8 @@ struct vault;
 enum err vault_open(struct slice key_text, const char *key_file, struct vault **vault,
                     struct failure *why);
 
-/* Offers another key, of a rotation that was interrupted; it may be the right one. Has no
- * effect unless the vault's key was given as text; otherwise the file has the next key. */
+/* Offers another key, from an interrupted rotation; it may be the right one. Has no effect
+ * unless the vault's key was given as text; otherwise the file has the next key. */
 enum err vault_offer(struct vault *vault, struct slice key_text, struct failure *why);
 
 /* Returns true if the text has the form of a key. */
@@ -46,7 +46,8 @@ void vault_close(struct vault *vault);
 /* Returns the id of the key: 8 hex digits that reveal nothing else about it. */
 void vault_key_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX]);
 
-/* Gets the id of the key that sealed a value; false if not sealed, or older than ids. */
+/* Gets the id of the key that sealed a value; false if not sealed, or sealed before keys
+ * had ids. */
 bool vault_sealed_id(struct slice sealed, char id[KEY_ID_TEXT_MAX]);
 
 /* Gets the id of the key that has opened something; false if none has yet. */
@@ -64,16 +65,16 @@ enum err vault_unseal(struct vault *vault, struct slice context, struct slice se
 enum err vault_explain(const struct vault *vault, struct slice sealed, const char *what,
                        struct failure *why);
 
-/* Call this once the accounts were read: keeps the one of two keys that opened them. That
- * key is placed in the file, and logged. A key that was drawn, or found among those that
+/* Call this once the accounts have been read. Keeps whichever of two keys opened them,
+ * places it in the file, and logs it. A key that was drawn, or found among those that
  * rotations have kept, is written to the file, too. */
 enum err vault_settle(struct vault *vault, struct failure *why);
 
 /* ---- rotation ---- */
 
 /* Begins a rotation; from now on, vault_hold returns VAULT_WAIT. next_key absent: drawn.
- * ERR_INVALID: a key is required but missing, malformed, or the one in use. ERR_CONFLICT: a
- * rotation is in progress, or was given up. */
+ * ERR_INVALID: the key is required but missing, malformed, or already in use. ERR_CONFLICT:
+ * a rotation is in progress, or was given up. */
 enum err vault_rotation_begin(struct vault *vault, struct slice next_key,
                               struct failure *why);
 
@@ -96,11 +97,11 @@ enum err vault_rotation_place(const struct vault *vault, bool done, struct failu
  * Otherwise the next key is forgotten. Calls the waiters. */
 void vault_rotation_end(struct vault *vault, bool done);
 
-/* Gives up a rotation of which it is unknown which key sealed the database. Nothing is
+/* Gives up a rotation after which it is unknown which key sealed the database. Nothing is
  * sealed until the next start. Calls the waiters. */
 void vault_rotation_give_up(struct vault *vault);
 
-/* Code that seals values for the store holds the vault until the commit is answered. */
+/* Code that seals values for the store holds the vault until the commit is done. */
 enum vault_gate {
     VAULT_HELD,
     VAULT_WAIT, /* a rotation is in progress: use vault_wait */
