@@ -4,16 +4,16 @@
  *                   rejects what is invalid, with a reason; nothing was written yet
  *
  * An archive contains regular files and folders with plain relative names in UTF-8, and
- * nothing else: no links, devices or holes, no name twice. Limits are checked while it is
- * read. Each pass reads the archive from its beginning and checks everything on the way.
- * Code of this folder reads the headers of gzip and tar (gunzip.h, tar.h), in memory of a
- * fixed size, except for the names of the files.
+ * nothing else: no links, devices or holes, and no name twice. Limits are checked while it
+ * is read. Each pass reads the archive from the beginning and checks everything again. The
+ * headers of gzip and tar are parsed by code in this folder (gunzip.h, tar.h), in a fixed
+ * amount of memory, except for the names of the files.
  *
  * All of this blocks, for seconds if the archive is large: never call it on a loop's
  * thread. Untrusted archives are read in a process of their own
- * (supervisor/versions/unpacker.h). Other processes only open and hash them, on a thread of
- * the pool, with one call at a time per bundle. Only bundle_cancel may be called from
- * another thread meanwhile. */
+ * (supervisor/versions/unpacker.h). Other processes only open and hash them, on a pool
+ * thread, with one call at a time per bundle. Only bundle_cancel may be called from another
+ * thread in the meantime. */
 #pragma once
 
 #include <stdbool.h>
@@ -47,7 +47,7 @@ struct bundle_content {
 
 struct bundle;
 
-/* Open an archive by its path, or duplicate the descriptor, which stays the caller's. */
+/* Open an archive by path, or duplicate the descriptor, which stays the caller's. */
 enum err bundle_open(const char *path, const struct bundle_limits *limits,
                      struct bundle **bundle, struct failure *why);
 enum err bundle_open_fd(int file, const struct bundle_limits *limits,
@@ -59,7 +59,7 @@ int bundle_file(const struct bundle *bundle);
 /* Ignores NULL. */
 void bundle_close(struct bundle *bundle);
 
-/* Makes the present call, and all later ones, end with ERR_CANCELED. */
+/* Makes the current call, and all later ones, return ERR_CANCELED. */
 void bundle_cancel(struct bundle *bundle);
 
 /* Hashes the packed bytes. */
@@ -75,15 +75,15 @@ enum err bundle_check(struct bundle *bundle, struct bundle_content *content,
 struct bundle_target {
     int folder;               /* a descriptor, owned by the caller */
     const char *const *names; /* of files, ended by NULL; NULL: everything */
-    uid_t uid;                /* owner of the written files; 0: the present user */
+    uid_t uid;                /* owner of the written files; 0: the current user */
     gid_t gid;
 };
 
 /* Writes files of mode 0644 or 0755, and folders of mode 0755. Existing files are replaced
  * by entries of the same name, but a folder never by a file. Links are replaced and never
- * followed, even if another process creates them meanwhile. ERR_STORE_FULL: the disk is
- * full. Files that were written before a failure stay, and an incomplete one has mode 0600;
- * the caller must delete the folder. */
+ * followed, even if another process creates them in the meantime. ERR_STORE_FULL: the disk
+ * is full. Files written before a failure stay, and an incomplete one has mode 0600; the
+ * caller must delete the folder. */
 enum err bundle_extract(struct bundle *bundle, const struct bundle_target *target,
                         struct failure *why);
 

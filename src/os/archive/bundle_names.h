@@ -19,11 +19,11 @@ struct bundle_names {
 void bundle_names_init(struct bundle_names *names, uint32_t max);
 void bundle_names_finish(struct bundle_names *names);
 
-/* Returns the name without "./" and a slash at its end; empty: the root folder. ERR_INVALID
+/* Returns the name without "./" and a trailing slash; empty: the root folder. ERR_INVALID
  * with the reason. */
 enum err bundle_name_read(const char *text, struct slice *name, struct failure *why);
 
-/* Adds a name, and the folders that it contains. ERR_INVALID: it exists as another kind, or
- * as a file. ERR_TOO_LARGE: too many names. */
+/* Adds a name and its parent folders. ERR_INVALID: the name exists already, as a file or as
+ * another kind. ERR_TOO_LARGE: too many names. */
 enum err bundle_names_add(struct bundle_names *names, struct slice name, bool is_folder,
                           struct failure *why);

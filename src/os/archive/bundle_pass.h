@@ -2,7 +2,8 @@
  *
  *   visitor:  folder …  file ─► data … ─► end …
  *
- * Whatever the visitor gets was checked: the name is plain, and no limit was exceeded. */
+ * Everything that the visitor gets has been checked: the name is plain, and no limit is
+ * exceeded. */
 #pragma once
 
 #include <stdatomic.h>
@@ -15,7 +16,7 @@ struct bundle {
     atomic_bool canceled;
 };
 
-/* An error from one of its functions ends the pass. Functions may be NULL. */
+/* An error returned by one of its functions ends the pass. Functions may be NULL. */
 struct bundle_visitor {
     enum err (*folder)(struct bundle_visitor *visitor, struct slice name,
                        struct failure *why);

@@ -1,7 +1,7 @@
-/* gunzip.h - unpacks a gzip file (RFC 1952) piece by piece, in memory of a fixed size.
+/* gunzip.h - unpacks a gzip file (RFC 1952) piece by piece, in a fixed amount of memory.
  *
- * gunzip.c reads the headers of its members and limits their length and number; zlib only
- * gets the compressed bytes. Blocks: call it on a thread of the pool. */
+ * gunzip.c parses the headers of its members and limits their length and number; zlib only
+ * gets the compressed bytes. Blocks: call it on a pool thread. */
 #pragma once
 
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ struct gunzip {
     const atomic_bool *canceled; /* owned by the caller */
     off_t at;                    /* in the file: other readers may share the descriptor */
     uint64_t packed;             /* bytes read */
-    unsigned members;            /* members that were begun */
+    unsigned members;            /* members begun */
     bool inside;                 /* between a member's header and its trailer */
     uint32_t checksum, size;     /* of the member's content so far */
     z_stream stream;

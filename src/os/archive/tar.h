@@ -1,12 +1,11 @@
-/* tar.h - reads a tar archive, and checks each header before storing anything of its entry.
+/* tar.h - reads a tar archive, and checks each header before storing any of its entry.
  *
  *   tar_next ─► tar_read … tar_read ─► tar_next … ─► *ended
  *
- * It reads ustar, the older V7, pax headers (POSIX.1-2017, pax) and the long names of GNU
- * tar. An entry that is neither a file nor a folder has its `kind` set, and its content is
- * never read. The memory that an archive can take is the size of struct tar, and
- * bundle_limits limits the number of its headers. Blocks: call it on a thread of the
- * pool. */
+ * It reads ustar, the older V7, pax headers (POSIX.1-2017, pax) and GNU tar's long names.
+ * An entry that is neither a file nor a folder has its `kind` set, and its content is never
+ * read. An archive takes no memory beyond struct tar, and bundle_limits limits the number
+ * of its headers. Blocks: call it on a pool thread. */
 #pragma once
 
 #include "os/archive/bundle.h"
@@ -47,7 +46,7 @@ void tar_init(struct tar *tar, int file, const atomic_bool *canceled,
               const struct bundle_limits *limits);
 void tar_finish(struct tar *tar);
 
-/* Skips the rest of the present entry and reads the next one. Sets *ended, and not entry,
+/* Skips the rest of the current entry and reads the next one. Sets *ended, and not entry,
  * if no entry is left. Returns ERR_INVALID, ERR_TOO_LARGE, or an error of gunzip_read. */
 enum err tar_next(struct tar *tar, struct tar_entry *entry, bool *ended,
                   struct failure *why);

@@ -3,7 +3,7 @@
  *   root/             prepared once: memory, cpu and pids for its groups
  *     NAME/           one child: memory.max, cpu.weight or cpu.max, pids.max
  *
- * The root is a path: the folder that was delegated to us, or any folder in tests. */
+ * The root is a path: the folder delegated to us, or any folder in tests. */
 #pragma once
 
 #include <stdbool.h>

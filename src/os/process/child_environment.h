@@ -1,4 +1,4 @@
-/* child_environment.h - builds the environment of a child from nothing, name by name.
+/* child_environment.h - builds a child's environment from scratch, name by name.
  *
  * The values may be secrets, so they are wiped at the end. The zero value is empty. */
 #pragma once

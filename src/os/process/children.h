@@ -5,19 +5,19 @@
  *
  * libuv has no hook between fork and exec. So it executes our own binary in a hidden role,
  * the launcher (launch.h). The launcher prepares itself, becomes the keeper, and executes
- * the program in a child of its own. Keeper and init hold no descriptor of the program, and
- * their environments are empty.
+ * the program in a child of its own. Keeper and init hold none of the program's
+ * descriptors, and their environments are empty.
  *
- *   the program ends     the keeper reports how, kills what is left and ends
+ *   the program ends     the keeper reports how, kills what is left and exits
  *   a signal is sent     the keeper passes it on
  *   the spawner dies     the keeper, or the kernel with a namespace, kills everything
  *   the keeper dies      so does the program; the spawner kills the program's group
  *
- * Without a namespace a child is not fully controlled: a process of the same user can kill
- * the keeper.
+ * Without a namespace, control of a child is incomplete: a process of the same user can
+ * kill the keeper.
  *
- * The thread that spawns must live as long as its process, because the kernel treats a
- * thread as the parent. */
+ * The spawning thread must live as long as its process, because to the kernel a thread is
+ * the parent. */
 #pragma once
 
 #include "base/loop.h"

@@ -3,12 +3,12 @@
 
 #include "os/process/sandbox.h"
 
-/* Returns the ABI of the kernel. Below 0: Landlock is missing; -errno is the reason. */
+/* Returns the kernel's ABI. Below 0: Landlock is missing; -errno is the reason. */
 int landlock_abi(void);
 
-/* Restricts this thread, and what it starts, to what the options name. This goes as far as
- * that ABI allows. Since LANDLOCK_ALL_THREADS, it also restricts threads that run already.
- * PR_SET_NO_NEW_PRIVS must be set. */
+/* Restricts this thread, and whatever it starts, to what the options name, as far as that
+ * ABI allows. From LANDLOCK_ALL_THREADS on, it also restricts threads that are already
+ * running. PR_SET_NO_NEW_PRIVS must be set. */
 enum err landlock_begin(int abi, const struct sandbox_options *options,
                         struct failure *why);
 

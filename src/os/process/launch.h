@@ -3,8 +3,8 @@
  *   read and close the order (fd 3) ─► session, umask, OOM score, cgroup, namespace ─► fork
  *   in the child: limits, groups, user, death signal, is the parent alive? folder ─► exec
  *
- * It does what libuv cannot do between fork and exec. Failures are sent through the report
- * (fd 4), which the program does not inherit. */
+ * It does what libuv cannot do between fork and exec. Failures go through the report (fd
+ * 4), which the program does not inherit. */
 #pragma once
 
 #include <stdbool.h>

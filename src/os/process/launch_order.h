@@ -1,4 +1,4 @@
-/* launch_order.h - the order of a launcher as bytes: what to execute, and how.
+/* launch_order.h - a launcher's order as bytes: what to execute, and how.
  *
  * Texts in a fixed order, each with a terminating zero; both sides are the same binary. */
 #pragma once

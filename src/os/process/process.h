@@ -2,13 +2,13 @@
  *
  *   process_spawn ─► program, in a session (and if possible, a PID namespace) of its own
  *                      ├─► on_output …   as it writes; nothing while its pipe is paused
- *                      └─► on_ended      once, after the last output: nothing is left of it
+ *                      └─► on_ended      once, after the last output: nothing of it is left
  *
- * A child inherits nothing: its environment is complete, its descriptors are 0, 1 and 2. It
- * dies with its spawner, and everything that it started dies with it.
+ * A child inherits nothing: its environment is exactly what is given, its descriptors are
+ * 0, 1 and 2. It dies with its spawner, and everything that it started dies with it.
  *
- * There are two drivers: children.h with real processes, and the fake of the tests. If
- * process_spawn returns an error, on_ended is not called. Otherwise on_ended has the
+ * There are two drivers: children.h with real processes, and a fake for tests. If
+ * process_spawn returns an error, on_ended is not called. Otherwise on_ended receives the
  * outcome, even if the program could not be executed. */
 #pragma once
 
@@ -59,27 +59,28 @@ struct process_options {
     const char *temporary;
     const char *cgroup;  /* folder of a group (cgroup.h); NULL: the spawner's */
     int oom_score_adj;   /* 0 to 1000: what to kill first when memory runs out */
-    int64_t deadline_ms; /* from now, after which it is killed; 0: none */
+    int64_t deadline_ms; /* from now, then it is killed; 0: none */
 };
 
 enum process_cause {
     PROCESS_EXITED,
     PROCESS_SIGNALED,
-    PROCESS_NOT_STARTED, /* why has what failed before the program started */
+    PROCESS_NOT_STARTED, /* why: what failed before the program started */
 };
 
 struct process_end {
     enum process_cause cause;
-    int status;   /* the exit code, or the signal */
-    bool oom;     /* its group ran out of memory, and a process in it was killed for that */
-    bool overdue; /* it was killed at its deadline */
+    int status;    /* the exit code, or the signal */
+    bool oom;      /* its group ran out of memory, and a process in it was killed */
+    bool overdue;  /* it was killed at its deadline */
     char why[256]; /* in words, for every cause */
 };
 
 struct process_events {
     /* The text is borrowed for the call. NULL: output is read and discarded. */
     void (*on_output)(struct process *process, enum process_pipe pipe, struct slice text);
-    /* The process is its owner's again, to free or to spawn again. end is borrowed. */
+    /* The process belongs to its owner again, to free or to spawn again. end is
+     * borrowed. */
     void (*on_ended)(struct process *process, const struct process_end *end);
 };
 
@@ -108,7 +109,7 @@ static inline enum err process_spawn(struct processes *processes, struct process
     return processes->spawn(processes, process, options, why);
 }
 
-/* Sends the signal to everything that the program started. That is its group, or all of its
+/* Sends the signal to everything that the program started: its group, or all of its
  * namespace. Does nothing if the process has ended. */
 static inline void process_kill(struct process *process, int signal)
 {
@@ -123,8 +124,8 @@ static inline void process_signal(struct process *process, int signal)
         process->processes->send(process, signal, true);
 }
 
-/* Stops reading a pipe: the program blocks when it is full. A process with a paused pipe
- * does not end, either. */
+/* Stops reading a pipe; the program blocks once it is full. A process with a paused pipe is
+ * not reported as ended, either. */
 static inline void process_pause(struct process *process, enum process_pipe pipe)
 {
     if (process->child)
@@ -137,7 +138,7 @@ static inline void process_resume(struct process *process, enum process_pipe pip
         process->processes->set_paused(process, pipe, false);
 }
 
-/* Returns the pid of the keeper, or what a driver has instead; 0: it has ended. */
+/* Returns the keeper's pid, or whatever a driver has instead; 0: it has ended. */
 static inline pid_t process_pid(const struct process *process)
 {
     return process->child ? process->processes->pid(process) : 0;

@@ -1,15 +1,15 @@
-/* sandbox.h - takes from this process, permanently, the rights that it never needs.
+/* sandbox.h - permanently drops the rights that this process never needs.
  *
- *   option                         enforced by       what an intruder then cannot do
+ *   option                         enforced by       what an intruder can then not do
  *   paths, and the access to them  Landlock          read or change other files
  *   ports to bind or connect to    Landlock, ABI 4   bind others, connect to others (TCP)
  *   abstract sockets; signals      Landlock, ABI 6   use those of others; signal others
  *   none: the list is fixed        seccomp           start a program or a process, trace
  *                                                    others, mount, load into the kernel
  *
- * Both are features of the kernel, need no privilege, and apply to everything that the
- * thread starts later. Before Landlock's ABI 8, they apply only to the calling thread, so
- * begin a sandbox before there is another thread. Whatever is open stays open.
+ * Both are kernel features, need no privilege, and apply to everything that the thread
+ * starts later. Before ABI 8, Landlock applies only to the calling thread, so begin a
+ * sandbox before there is another thread. Whatever is open stays open.
  *
  * Landlock does not restrict stat, chmod, chown and utime; only the file system does. */
 #pragma once
@@ -51,7 +51,7 @@ struct sandbox {
     const char *no_landlock;  /* the reason */
     bool filter;              /* the filter of system calls is active */
     const char *no_filter;    /* the reason */
-    unsigned threads_outside; /* that ran already, and that Landlock does not restrict */
+    unsigned threads_outside; /* that were running, which Landlock does not restrict */
 };
 
 /* Leaves out what the kernel lacks. ERR_STORE, with the reason: the kernel refused. */

@@ -1,7 +1,7 @@
 /* sanitized.h - true if this program contains AddressSanitizer or ThreadSanitizer.
  *
- * They read about the program and inspect its threads from another process, so a sandbox
- * leaves them that. */
+ * They read information about the program and inspect its threads from another process, so
+ * a sandbox must permit that. */
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-/* Applies to every thread of the process, also to running ones, and to their children.
- * Returns 0, or an errno: the kernel has no filters, or none for this machine.
+/* Applies to every thread of the process, including running ones, and to their children.
+ * Returns 0, or an errno: the kernel lacks filters, or there is none for this architecture.
  * PR_SET_NO_NEW_PRIVS must be set. */
 int syscall_filter_begin(void);

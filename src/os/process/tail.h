@@ -1,7 +1,7 @@
 /* tail.h - keeps the last bytes of an output of any length.
  *
- * Its memory is a ring of limit bytes from the first byte on, and briefly twice that when
- * the text is requested. */
+ * Its memory is a ring of `limit` bytes, allocated with the first byte, and briefly twice
+ * that when the text is requested. */
 #pragma once
 
 #include <stdint.h>
@@ -20,10 +20,11 @@ void tail_finish(struct tail *tail);
 
 void tail_add(struct tail *tail, struct slice text);
 
-/* Returns the kept text from its first whole character on; borrowed until the next call. */
+/* Returns the kept text, starting at its first whole character; borrowed until the next
+ * call. */
 struct slice tail_text(struct tail *tail);
 
 /* Returns the last lines of that text, at most `lines` and `bytes`. The lines are complete,
- * unless the last one is longer than `bytes`. A line feed at the end does not begin a
+ * unless the last one is longer than `bytes`. A trailing line feed does not begin another
  * line. */
 struct slice tail_lines(struct tail *tail, unsigned lines, size_t bytes);
