@@ -1,7 +1,7 @@
 /* address_limit.h - counts the connections of each address.
  *
- * An IPv6 network of 64 bits counts as one address, because a host with one address of it
- * has all of them. */
+ * An IPv6 /64 network counts as one address, because a host with one of its addresses has
+ * all of them. */
 #pragma once
 
 #include "base/table.h"
@@ -18,14 +18,14 @@ struct address_slot {
 void address_limit_init(struct address_limit *limit);
 void address_limit_finish(struct address_limit *limit);
 
-/* Counts a connection of the address, after releasing what the slot counted before.
- * Returns false if the address has `most` connections already and is not exempt. */
+/* Counts a connection from the address, after releasing what the slot counted before.
+ * Returns false if the address already has `most` connections and is not exempt. */
 bool address_limit_enter(struct address_limit *limit, struct address_slot *place,
                          const struct address *address, unsigned most);
 
 /* Stops counting the connection. Does nothing if the slot is not counted. */
 void address_limit_leave(struct address_limit *limit, struct address_slot *place);
 
-/* Exempts the address, because it speaks for others: it may have any number of connections.
- * This lasts while it has connections. Does nothing if the slot is not counted. */
+/* Exempts an address that speaks for others: it may have any number of connections. The
+ * exemption lasts while it has any. Does nothing if the slot is not counted. */
 void address_limit_exempt(struct address_slot *place);

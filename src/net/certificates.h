@@ -1,10 +1,10 @@
-/* certificates.h - the certificates of a TLS server, each with its key.
+/* certificates.h - a TLS server's certificates, each with its key.
  *
  *   files ─► certificates_load ─► one for each name that a client may request (SNI);
  *                                 the first pair is for a client that requests none of them
  *
  * A set never changes. Reading the files again creates another set; connections keep the
- * set with which they began. */
+ * set they began with. */
 #pragma once
 
 #include <stddef.h>
@@ -33,12 +33,11 @@ struct certificates *certificates_ref(struct certificates *certificates);
 void certificates_unref(struct certificates *certificates);
 
 /* Returns the server's side of a connection, for tls_create; NULL when out of memory. The
- * caller must keep a reference to the set while it uses the result. Tickets for resuming
- * are sealed with keys that are drawn again every CERTIFICATES_TICKET_S. now_ms is
- * monotonic. */
+ * caller must keep a reference to the set while it uses the result. Session tickets are
+ * sealed with keys that change every CERTIFICATES_TICKET_S. now_ms is monotonic. */
 struct ssl_st *certificates_make(struct certificates *certificates, int64_t now_ms);
 
-/* Logs a warning for each certificate that is expired or not valid yet, and for each
+/* Logs a warning for each certificate that has expired or is not valid yet, and for each
  * private key that every user of the machine may read. Ignores NULL. */
 void certificates_warn(const struct certificates *certificates, int64_t unix_s);
 

@@ -1,7 +1,7 @@
 /* proxy_header.h - reads the header of the PROXY protocol, version 2.
  *
- * A load balancer sends it before the first byte of a connection (proxy-protocol.txt of
- * HAProxy). Pure functions.
+ * A load balancer sends it before the first byte of a connection (HAProxy's
+ * proxy-protocol.txt). Pure functions.
  *
  *   12 bytes of signature, version and command, family, length ─► addresses ─► TLVs */
 #pragma once
@@ -20,13 +20,13 @@ enum proxy_status {
 };
 
 struct proxy_header {
-    bool names_client; /* false: LOCAL (health checks), or a family without address */
+    bool names_client; /* false: LOCAL (health checks), or a family without addresses */
     struct address client;
     size_t len; /* length of the header */
 };
 
-/* Returns how many more bytes certainly belong to the header that begins with these bytes.
- * That is all of them once its length is known. */
+/* Returns how many more bytes are sure to belong to the header that begins with these
+ * bytes. Once its length is known, that is all of the rest. */
 size_t proxy_header_missing(struct slice bytes);
 
 /* Reads a header from the beginning of a connection; fills it in for PROXY_DONE. The

@@ -4,14 +4,13 @@
  *             └─► BATCH of them ─► fn each ─► more, while the turn has time
  *
  * libuv would call every ready handle in one turn, thousands of them, and poll again as
- * long as there were a thousand. Here, sockets that were not served wait in the kernel,
+ * long as a poll yields a thousand. Here, sockets that were not served wait in the kernel,
  * after those that it has not reported yet.
  *
- * Reading what a client has sent may take a whole turn, and so may writing what waits for
- * many clients at once. The kernel reports sockets that stay ready in the same order each
- * time, so an expensive client could be the only one that is served. Therefore, if a turn's
- * time ended before all were served, those that were served the longest time ago come
- * first. */
+ * Reading what one client has sent may take a whole turn, and so may writing to many
+ * clients at once. The kernel reports sockets that stay ready in the same order each time,
+ * so an expensive client could be the only one served. Therefore, if a turn's time ran out
+ * before all were served, those served the longest time ago come first. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,7 +36,7 @@ struct readiness {
     struct loop *loop;
     struct timeslice serving; /* the time slice for the ready sockets of this turn */
     uint64_t served;          /* sockets served so far */
-    bool left_some;           /* the last turn's time ended before all were served */
+    bool left_some;           /* the last turn's time ran out before all were served */
     uv_poll_t handle;
     int fd; /* -1: closed */
 };
@@ -50,8 +49,8 @@ bool readiness_init(struct readiness *readiness, struct loop *loop);
 bool readiness_watch(struct readiness *readiness, struct readiness_watch *watch,
                      uint32_t events);
 
-/* Returns true if a socket that is ready may be read and written in this turn. It is then
- * the last in line. */
+/* Returns true if a ready socket may be read and written in this turn. It is then the last
+ * in line. */
 bool readiness_may_serve(struct readiness *readiness, struct readiness_watch *watch);
 
 /* Closes it; closed is called for the handle, later. */

@@ -1,13 +1,13 @@
-/* ring.h - many sends in one system call: io_uring(7), where the kernel has it.
+/* ring.h - many sends in one system call: io_uring(7), if the kernel supports it.
  *
  *   ring_send ─► a place in the batch … the batch is full, or ring_flush
  *                                          └─► io_uring_enter: sends all ─► sent, for each
  *
  * The sends do not block, so each result is known when the call returns. The pieces that
  * one sender adds to a batch leave together, as one send. Until then, the sender must not
- * send in any other way, and its descriptor must stay open.
+ * send by any other means, and its descriptor must stay open.
  *
- * A ring is created before the process is confined, may only send, and belongs to the
+ * A ring is created before the process is confined, can only send, and belongs to the
  * thread that created it. */
 #pragma once
 
@@ -28,8 +28,8 @@ struct ring_sender {
     uint8_t place; /* in the batch, from 1; 0: none of its bytes are in it */
 };
 
-/* Reports how many bytes of the pieces the kernel took, or -errno, as result. All arguments
- * are borrowed. Do not send through the ring from inside this call. */
+/* result: how many bytes of the pieces the kernel accepted, or -errno. All arguments are
+ * borrowed. Do not send through the ring from inside this call. */
 typedef void ring_sent_fn(struct ring_sender *sender, const struct piece *pieces,
                           size_t count, ssize_t result);
 
@@ -39,13 +39,13 @@ enum err ring_create(struct ring **ring, struct failure *why);
 /* Ignores NULL. The batch must be empty. */
 void ring_destroy(struct ring *ring);
 
-/* Sets the function to which results are reported. */
+/* Sets the function that receives results. */
 void ring_tell(struct ring *ring, ring_sent_fn *sent);
 
 /* Adds pieces to the batch, after those of the same sender. Takes references to the owners
  * of shared pieces, and copies borrowed ones. Returns false if it cannot take them: they
- * are empty, too many, too large or BYTES_PARTS; or, until the batch is sent, they do not
- * fit into it next to the sender's earlier pieces. */
+ * are empty, too many, too large or BYTES_PARTS; or they do not fit into the batch, until
+ * it is sent, together with the sender's earlier pieces. */
 bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
                const struct piece *pieces, size_t count);
 

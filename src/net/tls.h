@@ -2,10 +2,10 @@
  *
  * Every call does as much as it can at once, but reads only a few records: the socket may
  * still be readable when it returns TLS_WANTS_READ. The result names the socket's
- * direction, not the caller's: reading may have to wait until the socket is writable.
+ * direction, not the caller's: a read may have to wait until the socket is writable.
  *
- * The creator of the SSL decides its role: net/client/tls_client.c a client that verifies
- * its peer, net/certificates.c a server. */
+ * The creator of the SSL decides its role: net/client/tls_client.c makes clients that
+ * verify their peer, net/certificates.c servers. */
 #pragma once
 
 #include <stdbool.h>
@@ -48,10 +48,10 @@ enum tls_result tls_read(struct tls *tls, char *room, size_t size, size_t *len);
  * bytes again; more may follow them. */
 enum tls_result tls_write(struct tls *tls, struct slice bytes, size_t *len);
 
-/* Returns true if it holds bytes that the socket does not report any more. */
+/* Returns true if it holds bytes that polling the socket will no longer report. */
 bool tls_has_more(const struct tls *tls);
 
-/* Sends close_notify as far as the socket takes it now; tls_bytes_sent counts it, too. */
+/* Sends close_notify as far as the socket accepts it now; tls_bytes_sent includes it. */
 void tls_say_end(struct tls *tls);
 
 /* Returns the bytes given to the kernel so far, including TLS overhead. */

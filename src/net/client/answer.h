@@ -1,11 +1,11 @@
 /* answer.h - parses a server's bytes into a response; private to client, no sockets.
  *
  *   answer_feed:  1xx … ─► ANSWER_HEAD ─► on_piece … ─► ANSWER_WHOLE
- *   answer_end:   the connection has ended, and so has a body that lasts until then
+ *   answer_end:   the connection has closed, which also ends a body without a length
  *
- * The head is collected line by line, within limits. Any doubt about where the response
- * ends is rejected before llhttp reads it, so the result does not depend on how the bytes
- * were split. */
+ * The head is collected line by line, within limits. A response whose end is ambiguous is
+ * rejected before llhttp reads it, so the result does not depend on how the bytes were
+ * split. */
 #pragma once
 
 #include <llhttp.h>
@@ -35,7 +35,7 @@ struct answer {
     size_t header_count;
     bool head_done, whole;
     bool keeps_alive; /* the connection may carry another request after it */
-    bool until_end;   /* the body ends with the connection */
+    bool until_end;   /* the body ends when the connection does */
     bool begun;       /* a byte of it has arrived */
     const char *fault;
 
@@ -43,18 +43,18 @@ struct answer {
     struct buf head;
     size_t line; /* where the last line begins in head */
     unsigned interims;
-    size_t gap; /* bytes since the last one of the body, or since the head */
+    size_t gap; /* bytes since the body's last one, or since the head */
     const char *gap_from;
     bool in_name;
 };
 
-/* Prepares for a new response, in zeroed memory or in that of the one before. */
+/* Prepares for a new response, in zeroed memory or that of the previous one. */
 void answer_begin(struct answer *answer);
 void answer_finish(struct answer *answer);
 
 enum answer_event answer_feed(struct answer *answer, struct slice *bytes);
 
-/* Call this when the connection ends. ANSWER_FAULT without a fault: truncated. */
+/* Call this when the connection closes. ANSWER_FAULT without a fault: truncated. */
 enum answer_event answer_end(struct answer *answer);
 
 /* Returns the first value of that header, ignoring case; absent if there is none. */

@@ -1,13 +1,13 @@
 /* channel.h - one connection to a server, with or without TLS; private to client.
  *
  *   channel_open ─► names resolved, off the loop ─► each address in turn ─► TLS
- *     ─► on_open ─► on_bytes …      channel_write: sends what the socket takes now
- *     │             on_writable …   when it did not take all, and takes more again
- *     └─► on_end: once, after any failure, or when the peer has sent its end
+ *     ─► on_open ─► on_bytes …      channel_write: sends what the socket accepts now
+ *     │             on_writable …   after a partial write, once it accepts more
+ *     └─► on_end: once, after any failure, or at the peer's end of stream
  *   channel_close, at any time ─► on_closed: its memory is the owner's again
  *
- * It has no buffer: the caller keeps what was not written. Nothing is called back from
- * inside a call. After channel_close, only on_closed is called. */
+ * It has no buffer: the caller keeps what was not written. No callback is made from inside
+ * a call. After channel_close, only on_closed is called. */
 #pragma once
 
 #include "net/client/deadline.h"
@@ -23,7 +23,7 @@ struct channel_ops {
     void (*on_bytes)(struct channel *channel, struct slice bytes);
     void (*on_writable)(struct channel *channel);
 
-    /* OK: the peer has ended its side properly. Otherwise channel->why has the reason.
+    /* OK: the peer has closed its side properly. Otherwise channel->why has the reason.
      * ERR_UNREACHABLE and ERR_UNTRUSTED come before on_open, ERR_LOST after it. */
     void (*on_end)(struct channel *channel, enum err error);
     void (*on_closed)(struct channel *channel);
@@ -50,12 +50,12 @@ struct channel {
     struct channel_options options;
     const struct channel_ops *ops;
     enum channel_state state;
-    struct failure why; /* for on_end; before that, the failure of the last address */
+    struct failure why; /* for on_end; before that, why the last address failed */
 
     uv_getaddrinfo_t resolving;
-    bool resolves; /* the request of libuv is in progress */
+    bool resolves; /* libuv's request is in progress */
     struct addrinfo *addresses, *address;
-    int64_t until_ms; /* when it must be open */
+    int64_t until_ms; /* the deadline for opening */
     struct deadline deadline;
 
     struct tls *tls; /* NULL: none yet, or a plain connection */
@@ -72,14 +72,14 @@ struct channel {
 void channel_open(struct channel *channel, const struct channel_options *options,
                   const struct channel_ops *ops);
 
-/* Returns how many bytes were written. If not all, on_writable follows, or on_end. Pass the
- * bytes that were not written first the next time. */
+/* Returns how many bytes were written. If not all, on_writable or on_end follows. Next
+ * time, begin with the bytes that were not written. */
 size_t channel_write(struct channel *channel, struct slice bytes);
 
-/* Makes on_writable be called in the next turn. */
+/* Schedules on_writable for the next turn. */
 void channel_write_later(struct channel *channel);
 
-/* Stops or continues reading. */
+/* Pauses or resumes reading. */
 void channel_pause(struct channel *channel, bool paused);
 
 /* Does nothing if called again. */

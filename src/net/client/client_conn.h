@@ -2,7 +2,7 @@
  *
  *   opening ─► carrying ─► idle ─► carrying ─► … ─► closing ─► gone
  *
- * It reports the outcome of each request, and its owner decides what follows. */
+ * It reports the outcome of each request, and its owner decides what to do next. */
 #pragma once
 
 #include "net/client/channel.h"
@@ -11,11 +11,11 @@
 struct client_conn;
 
 struct client_conn_ops {
-    /* Called when the request has left the connection. OK: the response is complete;
+    /* Called when the connection is done with the request. OK: the response is complete;
      * otherwise the error. The connection is then idle, or closes. */
     void (*on_off)(struct client_conn *client_conn, struct job *job, enum err error,
                    const char *why);
-    /* The connection is closed; its memory is the owner's again. */
+    /* The connection is closed; its memory belongs to the owner again. */
     void (*on_gone)(struct client_conn *client_conn);
 };
 
@@ -26,7 +26,7 @@ struct client_conn {
     struct fetcher *fetcher;
     struct job *job; /* NULL: idle, or closing */
     bool is_used;    /* it has carried an earlier request */
-    bool is_sent;    /* the whole present request was sent */
+    bool is_sent;    /* the current request was sent completely */
     bool is_closing;
     int64_t idle_ms;
     struct deadline deadline;
@@ -46,7 +46,7 @@ static inline bool client_conn_is_idle(const struct client_conn *client_conn)
 /* Sends the next request; the connection must be idle. */
 void client_conn_send(struct client_conn *client_conn, struct job *job);
 
-/* Takes the request off, without on_off, and closes the connection. */
+/* Abandons the request, without on_off, and closes the connection. */
 void client_conn_close(struct client_conn *client_conn);
 
 /* Continues after a file was read or written. */

@@ -2,10 +2,10 @@
  *
  *   fetch_begin ─► (waits for a connection) ─► sent ─► response ─► done, once
  *
- * The caller embeds a struct fetch and fills in the request. It finds the outcome there: a
- * body in memory, or in a file. Redirects are not followed. A request is sent once more, on
- * a new connection, if its connection was used before and closes before any byte of the
- * response; but only if the request may be sent twice, or nothing of it was sent. */
+ * The caller embeds a struct fetch, fills in the request and finds the outcome there, with
+ * the body in memory or in a file. Redirects are not followed. A request is sent once more,
+ * on a new connection, if it went over a reused connection that closed before any byte of
+ * the response; but only if the request may be sent twice, or none of it was sent. */
 #pragma once
 
 #include "base/bytes.h"
@@ -18,7 +18,7 @@ struct job;
 
 typedef void fetch_done_fn(struct fetch *fetch);
 
-/* A body that is in a file, from its beginning. */
+/* A body in a file, from the beginning of the file. */
 struct fetch_file {
     bool used;
     int fd;       /* the caller's; read or written until done, off the loop */
@@ -36,15 +36,15 @@ struct fetch {
     struct fetch_file upload; /* instead of a body */
     bool idempotent; /* may be sent twice, as GET, HEAD, PUT, DELETE and OPTIONS may */
 
-    /* Where the body of a 2xx response goes. Other bodies, which explain an error, are kept
-     * in memory, up to 1 MiB. */
+    /* Where the body of a 2xx response goes. Other bodies, which explain an error, stay in
+     * memory, up to 1 MiB. */
     struct fetch_file download;
     uint64_t answer_max;   /* bytes of the body; default 1 MiB in memory, 1 GiB in a file */
     int64_t first_byte_ms; /* from the end of the request to the response; default 30 s */
     int64_t silence_ms;    /* without a byte during either; default 30 s */
     int64_t total_ms;      /* from fetch_begin; default 15 minutes */
 
-    fetch_done_fn *done; /* last: it may free the fetch, begin another, close the fetcher */
+    fetch_done_fn *done; /* last: may free the fetch, begin another, close the fetcher */
 
     /* The outcome, for done; valid until done returns. error is ERR_UNREACHABLE,
      * ERR_UNTRUSTED, ERR_LOST, ERR_BAD_ANSWER, ERR_NO_ANSWER (timeout), ERR_TOO_LARGE,
@@ -62,7 +62,7 @@ struct fetch {
  * the fetcher is closing. After an error, done is not called. */
 enum err fetch_begin(struct fetcher *fetcher, struct fetch *fetch, struct failure *why);
 
-/* Makes done follow soon, with ERR_CANCELED unless the outcome is known already. Call it
+/* Makes done be called soon, with ERR_CANCELED unless the outcome is known already. Call it
  * only between fetch_begin and done. */
 void fetch_cancel(struct fetch *fetch);
 

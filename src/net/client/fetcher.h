@@ -25,7 +25,7 @@ struct fetcher_options {
 enum err fetcher_create(struct loop *loop, const struct fetcher_options *options,
                         struct fetcher **fetcher, struct failure *why);
 
-/* Ends every request with ERR_CANCELED. Calls closed when all have been reported; the
+/* Ends every request with ERR_CANCELED. Calls closed once all have been reported; the
  * fetcher is freed by then. */
 void fetcher_close(struct fetcher *fetcher, fetcher_closed_fn *closed, void *owner);
 

@@ -1,6 +1,6 @@
 /* head.h - writes the head of a request; private to client.
  *
- * No value from the caller can end a line: an injected header is rejected, not escaped. */
+ * No value from the caller can end a line: header injection is rejected, not escaped. */
 #pragma once
 
 #include "base/buf.h"

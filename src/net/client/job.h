@@ -5,7 +5,7 @@
  *   head, body or file ─► job_next … job_advance ─► (the connection)
  *   (the connection) ─► job->answer ─► memory, or a buffer ─► file
  *
- * It outlives its connection while a file still takes data. */
+ * It outlives its connection while data is still being written to a file. */
 #pragma once
 
 #include "base/rope.h"
@@ -38,7 +38,7 @@ struct job {
     size_t upload_sent;   /* of the bytes in its buffer */
     uint64_t upload_left; /* unsent bytes of the file */
     uint64_t upload_len;
-    bool upload_stale; /* the read in progress must be repeated, from the beginning */
+    bool upload_stale; /* the read in progress must be repeated from the beginning */
     bool sent_some;    /* the kernel took a byte, on any connection */
     bool is_idempotent;
     bool is_again; /* it is sent for the second time */
@@ -49,9 +49,9 @@ struct job {
     struct buf memory;
     bool downloads; /* the body of this response goes to the file */
     struct transfer download;
-    struct buf unwritten; /* the bytes that the file gets next */
+    struct buf unwritten; /* the bytes to be written to the file next */
 
-    bool whole;         /* all has arrived; a file may still have to take it */
+    bool whole;         /* everything has arrived; a file may not have all of it yet */
     bool ended;         /* the outcome is known */
     struct failure why; /* code: the outcome, or the first failure so far */
     struct deferred over;
@@ -78,13 +78,14 @@ void job_rewind(struct job *job);
 enum answer_event job_receive(struct job *job, struct slice *bytes);
 enum answer_event job_receive_end(struct job *job);
 
-/* Returns true if the file is too slow, so that no more should be received. */
+/* Returns true if the file is too slow to receive more. */
 bool job_is_full(const struct job *job);
 
-/* Call this when the response is complete; the outcome follows once a file has taken it. */
+/* Call this when the response is complete; the outcome follows once a file has all of
+ * it. */
 void job_complete(struct job *job);
 
-/* Sets the outcome; only the first call counts. on_over follows, later. */
+/* Sets the outcome; only the first call counts. on_over is called later. */
 void job_end(struct job *job, enum err error, const char *why);
 
 /* Fills in the outcome, frees the job, and calls done, which may free the fetch. */

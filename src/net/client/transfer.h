@@ -1,6 +1,6 @@
 /* transfer.h - reads or writes a file, off the loop; private to client.
  *
- * A disk may take seconds, and the loop must serve others meanwhile. One call at a time. */
+ * A disk may take seconds, while the loop must serve others. One call at a time. */
 #pragma once
 
 #include <uv.h>
@@ -13,11 +13,11 @@ struct transfer {
     struct loop *loop;
     int fd;
     uint64_t at;    /* offset in the file of the next call */
-    struct buf buf; /* what was read; or what is being written and then discarded */
+    struct buf buf; /* bytes that were read, or are being written and then discarded */
     size_t done;    /* written bytes of buf */
     bool busy;
     int error;                             /* errno; 0: no error */
-    void (*fn)(struct transfer *transfer); /* called when it is no longer busy */
+    void (*fn)(struct transfer *transfer); /* called when the operation ends */
 };
 
 void transfer_init(struct transfer *transfer, struct loop *loop, int fd,

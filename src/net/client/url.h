@@ -3,8 +3,8 @@
  *   https://gateway.example:8443/prefix
  *   scheme  host            port  prepended to every target
  *
- * It is strict: whatever two programs may read differently is rejected. The reason, for an
- * operator, does not repeat the URL, which may contain a password. */
+ * It is strict: anything that two programs may read differently is rejected. The reason,
+ * for an operator, does not repeat the URL, which may contain a password. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ struct url {
     char prefix[URL_PREFIX_MAX + 1]; /* "" or "/…", without a slash at the end */
 };
 
-/* Reads scheme, host name, IPv4 or [IPv6], port, path. ERR_INVALID: not such a URL, or one
+/* Reads scheme, host name, IPv4 or [IPv6], port, path. ERR_INVALID: anything else, or a URL
  * with user information, a query or a fragment. */
 enum err url_read(struct slice text, struct url *url, struct failure *why);
 

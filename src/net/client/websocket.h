@@ -1,10 +1,10 @@
 /* websocket.h - the client's side of one WebSocket (RFC 6455).
  *
  *   websocket_open ─► connected, requested, accepted ─► on_open ─► on_message …
- *     └─────────────── any end, once ─► on_closed: it is freed then
+ *     └─────────────── however it ends, once ─► on_closed: it is freed then
  *
- * Outgoing frames are masked with random bytes. Pings are answered and sent. The size of a
- * message and of the unsent bytes is limited. */
+ * Outgoing frames are masked with random bytes. It sends pings and answers them. The size
+ * of a message and of the unsent bytes is limited. */
 #pragma once
 
 #include "base/loop.h"
@@ -16,9 +16,9 @@ struct websocket;
 
 /* How a WebSocket ended. */
 struct websocket_end {
-    enum err error;  /* OK: closing handshake; else as of a fetch; ERR_CANCELED: cut */
+    enum err error;  /* OK: closing handshake; ERR_CANCELED: cut; or as for a fetch */
     const char *why; /* for an operator */
-    int status;      /* of a response that did not accept it; 0: no response, or 101 */
+    int status;      /* of a response that rejected it; 0: no response, or 101 */
     int code;        /* of the peer's close frame; 1005: it had none; 0: no such frame */
     struct slice reason; /* the peer's reason, UTF-8 */
 };
@@ -47,7 +47,7 @@ struct websocket_options {
 };
 
 /* ERR_INVALID: malformed request. ERR_INTERNAL: the system is out of resources. After an
- * error, nothing is called back. */
+ * error, no callback is made. */
 enum err websocket_open(struct loop *loop, const struct websocket_options *options,
                         const struct websocket_ops *ops, void *owner, struct websocket **ws,
                         struct failure *why);
@@ -58,7 +58,7 @@ void *websocket_owner(const struct websocket *ws);
  * nothing was sent. */
 enum err websocket_send(struct websocket *ws, struct slice message, bool is_binary);
 
-/* Returns the number of bytes that the kernel did not take yet. */
+/* Returns the number of bytes that the kernel has not accepted yet. */
 size_t websocket_unsent(const struct websocket *ws);
 
 /* Starts the closing handshake after the unsent bytes; reason has at most 123 bytes. No

@@ -1,4 +1,4 @@
-/* connection.h - one socket: reading, sending, deadlines and its end; private to http.
+/* connection.h - one socket: reading, sending, deadlines, closing; private to http.
  *
  *   readable ─► on_bytes …  on_left                         (HTTP or WebSocket decides)
  *   connection_send ─► outbox ─► writable ─► on_drained
@@ -6,7 +6,7 @@
  *   connection_close: at once ─► on_closed, never from inside a call
  *
  * A connection begins as HTTP; ws_accept gives it other ops in the same memory. With TLS it
- * starts as a handshake (secure.h), of which the ops are not informed. */
+ * starts with a handshake (secure.h), which the ops do not see. */
 #pragma once
 
 #include "base/buf.h"
@@ -26,9 +26,9 @@ struct server;
 
 struct connection_ops {
     void (*on_bytes)(struct connection *conn, struct slice bytes);
-    void (*on_left)(struct connection *conn);    /* peer sends nothing more; again, with
+    void (*on_left)(struct connection *conn);    /* peer has stopped sending; again, with
                                                   * eof, after its last byte */
-    void (*on_drained)(struct connection *conn); /* nothing is unsent any more */
+    void (*on_drained)(struct connection *conn); /* everything was sent */
     void (*on_unsent)(struct connection *conn);  /* something sent soon is unsent */
     void (*on_deadline)(struct connection *conn);
     void (*on_turn)(struct connection *conn);   /* after connection_defer */
@@ -55,34 +55,34 @@ struct answering {
     int64_t handed_before;       /* bytes given to the kernel before it */
 };
 
-/* There may be ten thousand idle connections, so every byte of its size counts. */
+/* There may be ten thousand idle connections, so every byte counts. */
 struct connection {
     struct readiness_watch watch; /* has the descriptor */
     const struct connection_ops *ops;
     struct server *server;
 
-    /* Everything that sending accesses, adjacent. */
+    /* Everything that sending accesses, kept together. */
     struct outbox outbox;    /* and the memory quota of unsent bytes */
     size_t counted;          /* bytes counted in that quota */
     struct secure *secure;   /* NULL: plain text */
-    struct ring_sender soon; /* what connection_send_soon has put into the ring */
-    bool lasts : 1;          /* up to LITTLE_UNSENT is not counted (base/quota.h) */
-    bool lost : 1; /* it broke while bytes were sent: it closes at the end of the turn */
+    struct ring_sender soon; /* bytes that connection_send_soon has put into the ring */
+    bool lasts : 1;          /* up to LITTLE_UNSENT bytes are not counted (base/quota.h) */
+    bool lost : 1;           /* it broke during a send: it closes at the end of the turn */
     bool lingering : 1;
     bool closed : 1;    /* connection_close was called */
     bool gone : 1;      /* on_closed was called */
     bool known : 1;     /* a valid credential was sent */
     bool admin : 1;     /* accepted by an admin listener */
-    bool busy : 1;      /* inside on_bytes, after which ends of requests are handled */
+    bool busy : 1;      /* inside on_bytes; completed requests are handled after it */
     bool paused : 1;    /* not reading; the peer's end is still noticed */
-    bool left : 1;      /* the peer has sent its end */
-    bool eof : 1;       /* and all before it was read */
+    bool left : 1;      /* the peer has closed its side */
+    bool eof : 1;       /* and everything before that was read */
     uint16_t most;      /* bytes read at once; 0: the limits of a turn */
     struct timer timer; /* never later than the deadline */
     int64_t deadline_ms;
     int64_t life_ms;     /* last sign of life, or start of awaiting one */
-    int64_t taken;       /* bytes that the peer had taken when last checked */
-    struct buf *pending; /* received, waiting for its turn; NULL: nothing */
+    int64_t taken;       /* bytes that the peer had received when last checked */
+    struct buf *pending; /* received, not handled yet; NULL: nothing */
     struct list link;    // server::connections
     struct list spare; // server::unauthenticated; once known, server::idle between requests
     struct deferred later;
@@ -94,10 +94,10 @@ struct connection {
 bool connection_open(struct connection *conn, struct server *server, int fd,
                      const struct connection_ops *ops);
 
-/* Updates the events for which the socket is watched. */
+/* Updates the events that the socket is watched for. */
 void connection_watch(struct connection *conn);
 
-/* Reads what TLS or the socket has, unless it is paused or has ended. */
+/* Reads what TLS or the socket has, unless the connection is paused or has ended. */
 void connection_read(struct connection *conn);
 
 /* Drops TLS: bytes go through the socket as plain text from now on. */
@@ -106,22 +106,22 @@ void connection_drop_secure(struct connection *conn);
 /* Handles the bytes as if they had been read from the socket. */
 void connection_feed(struct connection *conn, struct slice bytes);
 
-/* Returns true if the kernel took everything and nothing was unsent before. */
+/* Returns true if the kernel accepted everything and nothing was unsent before. */
 bool connection_send(struct connection *conn, const struct piece *pieces, size_t count);
 bool connection_send_frames(struct connection *conn, struct bytes *const *frames,
                             size_t count);
 
-/* The same, but the bytes may leave as late as the end of the turn. They leave with
- * everything else that this connection sends so, and in one system call with those of other
- * connections (net/ring.h). Returns true also while they wait in the ring; on_unsent
- * follows if the kernel then does not take all of them. Anything else done with the
- * connection comes after them. */
+/* The same, but the bytes may leave as late as the end of the turn, together with
+ * everything else that this connection sends this way, and in one system call with those of
+ * other connections (net/ring.h). Also returns true while they wait in the ring; on_unsent
+ * follows if the kernel then does not accept all of them. Any other operation on the
+ * connection takes effect after them. */
 bool connection_send_soon(struct connection *conn, const struct piece *pieces,
                           size_t count);
 bool connection_send_frames_soon(struct connection *conn, struct bytes *const *frames,
                                  size_t count);
 
-/* Prefetches into the caches what sending accesses. */
+/* Prefetches the memory that sending accesses. */
 static inline void connection_fetch(const struct connection *conn)
 {
     __builtin_prefetch(&conn->watch);
@@ -131,9 +131,8 @@ static inline void connection_fetch(const struct connection *conn)
 /* The callback of a server's ring. */
 ring_sent_fn connection_on_sent;
 
-/* Checks if the peer has taken any of the bytes that wait for it since the last check. If
- * so, it notes a sign of life, as far as the kernel can tell. Returns true while bytes
- * wait. */
+/* Checks whether the peer has received any of the unsent bytes since the last check, as far
+ * as the kernel can tell. If so, notes a sign of life. Returns true while bytes wait. */
 bool connection_look(struct connection *conn);
 
 /* Returns true if no sign of life was noted for limit_ms. Otherwise *again_ms is the time
@@ -143,13 +142,13 @@ bool connection_is_silent(struct connection *conn, int64_t limit_ms, int64_t *ag
 /* Notes a sign of life, or that one is awaited from now on. */
 void connection_note_life(struct connection *conn);
 
-/* Returns true if the peer reads the response below the least rate. That is as far as the
- * kernel can tell. grace_ms: the time in which a peer need not take anything. Otherwise
- * *again_ms is the time after which to check again. */
+/* Returns true if the peer reads the response below the least rate, as far as the kernel
+ * can tell. grace_ms: for this long, a peer need not read anything. Otherwise *again_ms is
+ * the time after which to check again. */
 bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *again_ms);
 
-/* Begins a response: unsent bytes count in the quota from now on; NULL: they do not count.
- * So do the bytes to which they refer (outbox_count_in). lasts: it is a socket or a stream,
+/* Begins a response: from now on, unsent bytes count in the quota, and so do the bytes that
+ * they refer to (outbox_count_in); NULL: nothing counts. lasts: it is a socket or a stream,
  * of which up to LITTLE_UNSENT bytes do not count. */
 void connection_count_in(struct connection *conn, struct quota *quota, bool lasts);
 
@@ -174,7 +173,8 @@ void connection_clear_deadline(struct connection *conn);
 /* Notes that the peer has sent a valid credential. */
 void connection_trust(struct connection *conn);
 
-/* Reports the outcome of the last response, if it is followed. Not for a WebSocket. */
+/* Reports the outcome of the last response, if http_follow_reply was called. Not for a
+ * WebSocket. */
 void connection_tell_delivery(struct connection *conn, enum delivery_end end);
 
 /* Stops sending and receiving, except for unsent bytes. The caller sets the deadline. */

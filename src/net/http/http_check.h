@@ -1,9 +1,9 @@
 /* http_check.h - rejects what HTTP/1.1 forbids and llhttp accepts (RFC 9112); pure.
  *
- * llhttp is of version 8 or 9; the checks hold for both. A proxy in front of us may
- * interpret an ambiguous request differently (request smuggling). So any doubt about where
- * a request ends, what it is for, or to whom it is addressed is rejected, and the
- * connection ends. */
+ * The checks hold for llhttp 8 and 9. A proxy in front of us may interpret an ambiguous
+ * request differently (request smuggling). So a request is rejected, and its connection
+ * closed, if there is any doubt about where it ends, what it is for, or to whom it is
+ * addressed. */
 #pragma once
 
 #include <string.h>
@@ -43,7 +43,7 @@ struct http_fault http_check_target(struct slice target, bool is_options,
 bool http_list_has(struct slice list, const char *token);
 
 /* Compares ASCII, ignoring case. Inline, because a compiler that knows the length of text
- * rejects nearly every name by it. */
+ * rejects nearly every name by its length alone. */
 static inline bool http_name_is(struct slice name, const char *text)
 {
     return name.len == strlen(text) && strncasecmp(name.ptr, text, name.len) == 0;

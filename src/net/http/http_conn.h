@@ -4,9 +4,9 @@
  *             │       │              └─ no keep-alive: lingering (connection_linger)
  *             └───────┴─ fault: rejected, lingering
  *
- * A request is taken from the pool with its first byte, and returned once it was received
- * and replied to. Pipelined requests wait unparsed. The next one starts when the reply was
- * sent, so a peer that does not read gets no further work done. */
+ * A request is taken from the pool with its first byte, and returned once it has been
+ * received and replied to. Pipelined requests wait unparsed. The next one starts once the
+ * reply was sent, so a peer that does not read gets no further work done. */
 #pragma once
 
 #include "net/http/connection.h"
@@ -20,7 +20,7 @@ struct http_conn {
     bool header_due;         /* the PROXY protocol's header must come first */
     bool tls_due;            /* TLS follows that header */
     bool named;              /* that header names the client */
-    bool forwarded; /* the place belongs to the request, which a trusted proxy forwards */
+    bool forwarded; /* the address slot is the request's, which a trusted proxy forwards */
     struct address address;
     struct bytes *peer; /* the same as text; NULL: the PROXY header has not arrived */
     struct answering answering;
@@ -30,10 +30,10 @@ struct http_conn {
  * socket is unusable. */
 struct http_conn *http_conn_create(struct server *server, int fd, size_t size);
 
-/* Sets the peer's address. Rejects the connection if that address has too many others. */
+/* Sets the peer's address. Rejects the connection if that address has too many already. */
 void http_conn_begin(struct http_conn *conn, struct address peer);
 
-/* Returns true if it has made no request yet; false for a WebSocket. */
+/* Returns true if no request has been made on it yet; false for a WebSocket. */
 bool http_conn_is_new(const struct connection *conn);
 
 /* Applies a drain to the connection. Does nothing for a WebSocket. The least rate of a body

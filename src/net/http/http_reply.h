@@ -1,4 +1,4 @@
-/* http_reply.h - replies that the HTTP layer makes by itself; private to http. */
+/* http_reply.h - replies that the HTTP layer itself makes; private to http. */
 #pragma once
 
 #include "net/http/http_request.h"
@@ -9,7 +9,7 @@ void http_reply_count(const struct exchange *x, int status);
 /* Replies {"error": "<text>"} with the status; headers as for http_reply. */
 void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slice headers);
 
-/* The same if the exchange cannot continue: the connection closes. Does not end the
+/* The same for an exchange that cannot continue: the connection closes. Does not end the
  * exchange. */
 void http_reply_write_refusal(struct request *request, struct http_fault fault);
 

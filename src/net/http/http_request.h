@@ -1,9 +1,9 @@
 /* http_request.h - one request while it is received; private to http.
  *
- * llhttp parses the bytes where they are kept: the head is appended to one buffer, and its
- * parts are offsets until it is complete. The same fault is found at the same byte, however
- * the bytes were split into reads: the head is fed line by line, the target no further than
- * its limit, and a line is checked when its end has arrived. */
+ * llhttp parses the bytes in place: the head is appended to one buffer, and its parts are
+ * offsets until it is complete. A fault is found at the same byte, however the bytes were
+ * split into reads: the head is fed line by line, the target no further than its limit, and
+ * a line is checked once its end has arrived. */
 #pragma once
 
 #include <llhttp.h>
@@ -31,7 +31,7 @@ struct request {
 
     struct buf head;
     struct buf body;
-    size_t line; /* where the present line of the head begins */
+    size_t line; /* where the head's current line begins */
     struct span target;
     struct header_field *fields;
     struct http_header *headers; /* as many as fields */
@@ -67,7 +67,7 @@ size_t request_feed_head(struct request *request, struct slice bytes);
 /* The same for the body; check fault and complete. Pieces are passed to the handler. */
 size_t request_feed_body(struct request *request, struct slice bytes);
 
-/* Returns the refusal of a body above the limit of the call. */
+/* Returns the error for a body above the call's limit. */
 struct http_fault request_too_large(struct request *request);
 
 /* Fills in the exchange from the head. Returns a fault if the request must be rejected. */

@@ -3,12 +3,12 @@
  *   listener_bind ─► listener_start ─► accept ─► admission_adopt, or 503 and close
  *                        └─ handed over: listener_accept … listener_pause
  *
- * A socket that was handed over is kept by the process that bound it: it outlives this
- * process. While this one accepts nothing, clients that connect wait in the kernel, and
+ * A socket that was handed over is kept by the process that bound it, so it outlives this
+ * process. While this process does not accept, clients that connect wait in the kernel, and
  * none must be rejected. An admin socket always accepts.
  *
- * A UNIX socket is a file. One left behind by an ended process is replaced. One on which a
- * process listens, or a file that is not a socket of ours, is not touched. */
+ * A UNIX socket is a file. One left over from a dead process is replaced. One that a
+ * process listens on, or a file that is not our socket, is left alone. */
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-/* origin.h - the address from which a connection and its requests come; private to http.
+/* origin.h - the address that a connection and its requests come from; private to http.
  *
  *   accept ─► address of the peer, or of the client that a PROXY header names ─► counted
  *   head ───► from a trusted proxy: the client that X-Forwarded-For names, counted while
@@ -14,5 +14,5 @@ bool origin_note(struct http_conn *conn, const struct address *address);
  * many. */
 bool origin_note_request(struct http_conn *conn, struct exchange *x);
 
-/* Ends the count of a request. */
+/* Stops counting the request. */
 void origin_end_request(struct http_conn *conn);

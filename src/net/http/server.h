@@ -19,13 +19,13 @@ struct listen_options {
     const char *host; /* numeric address, IPv4 or IPv6 */
     int port;         /* 0: any; see server_port */
     const char *path; /* of a UNIX socket, instead of host and port */
-    int handed;       /* descriptor of a listening socket to use; 0: none. Its file is not
+    int handed;       /* descriptor of a listening socket to use; 0: none. Its file is never
                        * removed */
     mode_t mode;      /* of the UNIX socket's file; 0: 0600 */
     bool proxied;     /* connections must begin with a header of the PROXY protocol */
     bool secure;      /* connections use TLS; server_options.certificates */
     bool admin;       /* sets exchange.admin. A few connections above connections_max are
-                       * accepted, so that admins get in when others take them all */
+                       * accepted, so that admins get in when others use them all */
 };
 
 struct server_options {
@@ -47,7 +47,7 @@ struct server_options {
     int64_t write_timeout_ms;   /* to take 1 KiB/s of a reply, or anything of a stream;
                                  * default 60 s */
     int64_t least_bytes_per_s;  /* of bodies and of responses; default 1 KiB */
-    int64_t closing_timeout_ms; /* until the peer has closed, too; default 5 s */
+    int64_t closing_timeout_ms; /* until the peer has also closed; default 5 s */
     unsigned connections_max;   /* above it: 503; above 7/8 of it, the least useful are
                                  * closed; default 19,000 */
     unsigned connections_per_address;  /* default 1/16 of connections_max; loopback: no
@@ -83,30 +83,30 @@ int server_port(const struct server *server, size_t listener);
 /* Sets the certificates of connections accepted from now on; takes a reference. */
 void server_show(struct server *server, struct certificates *certificates);
 
-/* Starts accepting from sockets that were handed over, on which clients have waited. */
+/* Starts accepting on sockets that were handed over, where clients may be waiting. */
 void server_accept(struct server *server);
 
 /* Returns true if all sockets but the admin's were handed over, and stay. The next process
- * continues to accept from them. */
+ * accepts on them. */
 bool server_has_next(const struct server *server);
 
-/* Begins a drain: each reply closes its connection from now on; WebSockets stay. New
+/* Begins a drain: from now on, each reply closes its connection; WebSockets stay. New
  * connections are still accepted, so that the handler can send clients elsewhere. In each
- * drain_grace_ms, bodies must arrive at the least rate, or are answered 408. A peer without
- * a valid credential must read its response within that time, or is closed. */
+ * period of drain_grace_ms, bodies must arrive at the least rate, or get a 408. A peer
+ * without a valid credential must read its response within that time, or is closed. */
 void server_drain(struct server *server);
 
-/* Stops accepting from sockets that were handed over: clients wait for the next process. */
+/* Stops accepting on sockets that were handed over: clients wait for the next process. */
 void server_pause(struct server *server);
 
-/* Returns true if a connection has made no request yet: one may be in flight. */
+/* Returns true if some connection has made no request yet: one may be in flight. */
 bool server_awaits_requests(const struct server *server);
 
-/* Returns true if closing would truncate nothing. Every exchange was replied to, and the
- * kernel has taken all bytes of the responses. */
+/* Returns true if closing would truncate nothing: every exchange was replied to, and the
+ * kernel has all bytes of the responses. */
 bool server_is_idle(const struct server *server);
 
-/* Closes everything now. The memory is freed once closed was called. That may happen only
- * after every open exchange was replied to. */
+/* Closes everything now. The memory is freed once closed has been called, which may happen
+ * only after every open exchange was replied to. */
 void server_close(struct server *server, server_closed_fn *closed);
 void *server_owner(struct server *server);

@@ -16,9 +16,9 @@
 #include "net/readiness.h"
 
 enum {
-    SERVER_INPUT = 16 * 1024, /* of one peer in a turn: a byte may cost a route 10 ns */
+    SERVER_INPUT = 16 * 1024, /* from one peer per turn: a byte may cost a route 10 ns */
     UNAUTHENTICATED_INPUT =
-        4 * 1024,         /* without a valid credential; also of all that waits */
+        4 * 1024,         /* without a valid credential; also of all pending input */
     SERVER_POOL_MAX = 64, /* unused parsers of each kind */
     SERVER_DATE = sizeof("Thu, 01 Jan 1970 00:00:00 GMT"),
 };
@@ -43,9 +43,10 @@ struct server {
 
     struct list connections; // connection::link
     size_t connection_count;
-    size_t open_count;  /* of them: not closed yet; each has a descriptor */
+    size_t open_count;  /* those not closed yet; each has a descriptor */
     size_t admin_count; /* of those: admin connections */
-    /* Connections to close when they run short, in this order, the first one first. */
+    /* Connections to close when they run short: in this order of lists, the first one
+     * first. */
     struct list unauthenticated; // connection::spare; never showed a valid credential
     struct list idle;            // connection::spare; did, and wait for a request
     size_t open_exchanges;
@@ -53,7 +54,7 @@ struct server {
     uint32_t turn; /* spreads pings and retry-after over time */
 
     struct certificates *certificates; /* a reference; NULL: no listener is secure */
-    struct deferred securing;          /* handles the first of these two queues; secure.h */
+    struct deferred securing;          /* handles the first of the queues below; secure.h */
     struct list handshaking; // secure::waiting; their peers have sent a part of a handshake
     struct list unread;      // secure::waiting; hold bytes that the kernel does not report
     struct list begun;       // secure::begun; handshakes, the oldest first
@@ -76,7 +77,7 @@ struct server {
     char input[SERVER_INPUT];
 };
 
-/* Returns the present time as RFC 9110 §5.6.7 requires. */
+/* Returns the current time as RFC 9110 §5.6.7 requires. */
 const char *server_date(struct server *server);
 
 /* Logs a warning, at most one a second. */
@@ -91,7 +92,7 @@ enum { SERVER_FULL_ANSWER = 256 };
  * length. */
 size_t server_write_full(struct server *server, char answer[SERVER_FULL_ANSWER]);
 
-/* Finishes closing once nothing is left; call it wherever something may have ended. */
+/* Finishes closing once nothing is left; call it wherever the last thing may have ended. */
 void server_maybe_closed(struct server *server);
 
 /* Removes the connection from its server and frees it. */

@@ -47,7 +47,7 @@ static inline bool socket_packet_is_servers(const struct socket_packet *packet)
 void socket_packet_add_open(struct buf *out, int ping_ms, int pong_timeout_ms,
                             int message_max);
 
-/* 3…: the answer to a ping, whose data it repeats. */
+/* 3…: the reply to a ping, whose data it repeats. */
 void socket_packet_add_pong(struct buf *out, struct slice data);
 
 /* 40/SPACE,{…}: a server grants the namespace. */

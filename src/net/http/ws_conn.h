@@ -6,9 +6,9 @@
  *
  * One deadline serves everything: when it fires, the connection checks what is due. Any
  * bytes from the peer count as a sign of life, because a pong cannot overtake a message in
- * progress; so does taking bytes. A peer that reads 1 KiB/s reads from the buffers of
- * kernels, which do not report that. So that it can still give a sign of life, pings are
- * part of the stream, one after every ASK_BYTES of frames. */
+ * progress; so does receiving bytes. A peer that reads 1 KiB/s reads from kernel buffers,
+ * and kernels do not report that. So that it can still give a sign of life, pings are part
+ * of the stream, one after every ASK_BYTES of frames. */
 #pragma once
 
 #include "net/http/connection.h"
@@ -20,14 +20,14 @@ struct ws {
     const struct ws_ops *ops;
     void *owner;
     struct ws_input *input; /* NULL: between messages */
-    struct bytes *pong;     /* the newest pong that could not be sent; the only one */
+    struct bytes *pong;     /* the newest unsent pong; older ones are dropped */
     struct list holding;    // server::holding; linked while such a peer holds some
     uint32_t held;          /* bytes of an incomplete message; the server counts them */
     uint32_t unpinged;      /* bytes of frames after the last ping */
     uint32_t unpinged_max;  /* largest unpinged when an unanswered ping was sent */
     uint16_t asked;         /* unanswered pings */
     bool closing : 1;       /* our close frame was sent */
-    bool awaits : 1;        /* the peer was pinged because it was silent, and still is */
+    bool awaits : 1;        /* the peer was silent, was pinged, and is still silent */
     uint8_t control_count;  /* control frames of the peer in this second */
 
     /* Lower halves of loop_now_ms, for the difference of two near instants. */

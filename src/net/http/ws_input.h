@@ -1,9 +1,9 @@
 /* ws_input.h - parses messages and control frames, for WebSocket clients and servers.
  *
- * A parser is needed from the first byte of a frame to the end of its message. The head of
- * a frame is checked as soon as it is complete, before anything is stored for the frame.
- * wslay then checks it again and unmasks the payload. Text is checked as UTF-8 while it
- * arrives. Nothing is queued: each event is delivered before more bytes are parsed. */
+ * A parser is needed from the first byte of a frame to the end of its message. A frame's
+ * head is checked as soon as it is complete, before anything is stored for the frame. wslay
+ * then checks it again and unmasks the payload. Text is checked as UTF-8 while it arrives.
+ * Nothing is queued: each event is delivered before more bytes are parsed. */
 #pragma once
 
 #include <wslay/wslay.h>
@@ -59,7 +59,8 @@ void ws_input_destroy(struct ws_input *input);
  * frame, is valid until the next call. */
 enum ws_event ws_input_next(struct ws_input *input, struct slice *bytes);
 
-/* Returns true if it is in no frame and no message, so that the pool may take it back. */
+/* Returns true if it is not inside a frame or message, so that the pool may take it
+ * back. */
 bool ws_input_idle(const struct ws_input *input);
 
 /* Reads the code of a close frame (1005: none). Returns WS_FAULT if the frame is

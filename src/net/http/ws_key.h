@@ -1,6 +1,6 @@
-/* ws_key.h - the key of the opening handshake and its answer (RFC 6455 §1.3).
+/* ws_key.h - the opening handshake's key and the response to it (RFC 6455 §1.3).
  *
- * Both sides compute the answer. */
+ * Both sides compute the response. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ struct evp_md_st;
 
 enum {
     WS_KEY_LEN = 24,    /* 16 bytes in base64 */
-    WS_ACCEPT_LEN = 28, /* length of the answer */
+    WS_ACCEPT_LEN = 28, /* length of the response */
 };
 
 /* Fetches the hash function, owned by the caller. ERR_INVALID: OpenSSL does not have it. */
