@@ -2,9 +2,9 @@
  *
  * Applying a change to its subscribers often costs more than committing it. So projects
  * take turns, commit by commit (commit_turns.h): a project with costly changes delays its
- * own callers, and those of another project by one time slice. Commits of one environment
- * are reported in the order in which they were committed. A commit of several environments
- * waits for all commits before it, and those after it wait for it.
+ * own callers, but those of another project only by one time slice. Commits of one
+ * environment are reported in the order in which they were committed. A commit that spans
+ * several environments waits for all commits before it, and those after it wait for it.
  *
  * Loop thread only. */
 #pragma once
@@ -17,7 +17,7 @@ struct commit_report {
     struct positions *positions; /* updated as commits are reported */
     /* Commits to report. The first one of each environment may be partly applied. */
     struct commit_turns turns;
-    bool spans; /* turns has a single commit, which is of several environments */
+    bool spans; /* turns has a single commit, which spans several environments */
 };
 
 void commit_report_init(struct commit_report *report, struct store *store,
@@ -26,7 +26,7 @@ void commit_report_init(struct commit_report *report, struct store *store,
 /* Requires that everything was reported. */
 void commit_report_finish(struct commit_report *report);
 
-/* Takes commits from done, in order, up to the first that has to wait. */
+/* Takes commits from done, in order, up to the first that must wait. */
 void commit_report_take(struct commit_report *report, struct list *done);
 
 /* Reports commits until the time slice ends. Returns false if some are left. */

@@ -4,12 +4,12 @@
  *             ─ env 2: c            the line if it has more; so do the environments of each
  *   project B ─ env 3: c
  *
- * A project has one turn, however many environments it has, because clients can create
+ * A project gets one turn, however many environments it has, because clients can create
  * preview branches, which are environments. Commits of one environment keep their order. In
- * names of code, a share is a project as store_share_fn numbers it.
+ * identifiers, a share is a project as store_share_fn numbers it.
  *
- * A caller works in rounds. In one round a project has turns until it passed with all of
- * its environments, or until commit_turns_take_share took its commits. */
+ * A caller works in rounds. In one round a project has turns until all of its environments
+ * have passed, or until commit_turns_take_share took its commits. */
 #pragma once
 
 #include "base/slots.h"
@@ -31,20 +31,20 @@ void commit_turns_init(struct commit_turns *turns);
 /* Requires that there are no commits. */
 void commit_turns_finish(struct commit_turns *turns);
 
-/* Appends the commit to the queue of the environment of its first change, or claim.
+/* Appends the commit to the queue of its environment: that of its first change, or claim.
  *
- * store::share_of, called on the loop, returns the project of the environment; without it,
- * each environment counts as a project. */
+ * store::share_of, called on the loop, returns the environment's project; without it, each
+ * environment counts as a project. */
 void commit_turns_add(struct commit_turns *turns, const struct store *store,
                       struct store_commit *req);
 
-/* Returns the number of projects with commits. */
+/* Returns the number of projects that have commits. */
 static inline size_t commit_turns_count(const struct commit_turns *turns)
 {
     return turns->shares.count;
 }
 
-/* Begins a round. Projects whose round ended early come after those added since. */
+/* Begins a round. Projects whose round ended early come after those added since then. */
 void commit_turns_begin_round(struct commit_turns *turns);
 
 /* Returns the commit whose turn it is; NULL if the round has ended. */
@@ -58,7 +58,7 @@ void commit_turns_pass(struct commit_turns *turns);
 
 /* Moves commits of the project whose turn it is to group.
  *
- * Takes them from its environments in turns until their weights (store_commit::weight) add
+ * Takes them from its environments in turn until their weights (store_commit::weight) add
  * up to share or more, then ends the round for the project. Returns the sum; 0 if the round
  * has ended. */
 size_t commit_turns_take_share(struct commit_turns *turns, size_t share,

@@ -1,7 +1,7 @@
 /* positions.h - the loop thread's copy of the position of each environment.
  *
  * A position (struct store_position) has the sequence number of the last change, how far
- * retention has come, and the stored bytes. */
+ * retention has got, and the stored bytes. */
 #pragma once
 
 #include "runcast/store.h"

@@ -1,4 +1,4 @@
-/* read_line.h - the reads that wait for a connection, and the order of serving them.
+/* read_line.h - the reads waiting for a connection, and the order in which they are served.
  *
  *   quick  project A ─ env 1: r r r r    found by name, or a page of an index
  *                    ─ env 2: r
@@ -6,9 +6,9 @@
  *   slow   project A ─ env 1: r r r r    searches, which may take up to two seconds
  *
  * Owners (projects) take turns, and so do the environments of each: a read waits for one
- * read of each other owner, however many those have in line. Slow reads may use all
+ * read of each other owner, however many they have in line. Slow reads may use all
  * connections but one, so with two or more connections a quick read never waits for slow
- * ones. Both kinds take turns, too. */
+ * ones. The two kinds also take turns. */
 #pragma once
 
 #include "base/list.h"
@@ -19,7 +19,7 @@ struct read_waiter {
     uint64_t owner; /* of the environment */
     uint64_t env;
     bool slow;
-    /* stopped when it takes too long; false: a start needs the complete result */
+    /* stopped if it takes too long; false: startup needs the complete result */
     bool bounded;
     struct list link; // read_party::waiters
 };
@@ -35,23 +35,23 @@ struct read_line {
     bool slow_was_last;              /* the last read taken was slow */
 };
 
-/* Fills in the waiter for the read. store->share_of gives the project of its environment. */
+/* Fills in the waiter for the read. store->share_of returns its environment's project. */
 void read_waiter_init(struct read_waiter *waiter, const struct store *store,
                       const struct store_read *read);
 
 void read_line_init(struct read_line *waiting);
 
-/* Requires that no read waits. */
+/* Requires that no read is waiting. */
 void read_line_finish(struct read_line *waiting);
 
 void read_line_add(struct read_line *waiting, struct read_waiter *waiter);
 
-/* Removes and returns the next read; NULL if none waits that may begin.
+/* Removes and returns the next read; NULL if none that may begin is waiting.
  *
  * slow_may: slow ones may begin. */
 struct read_waiter *read_line_take(struct read_line *waiting, bool slow_may);
 
 /* Returns true if another slow read may begin.
  *
- * Slow reads may use all connections but one; a single connection may serve them, too. */
+ * Slow reads may use all connections but one. If there is only one, they may use it. */
 bool read_line_slow_may(size_t searching, size_t connections);

@@ -1,7 +1,7 @@
 /* run_columns.h - the columns of a run's row in every database, and how fields are encoded.
  *
- * A row also has env, id and tags. The packets (payload, metadata, output) have tables of
- * their own, because they are written only when they change. */
+ * A row also has env, id and tags. The packets (payload, metadata, output) have separate
+ * tables, because they are written only when they change. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,7 +19,7 @@ enum column_type {
     COLUMN_FLAGS
 };
 
-/* Whether a change of the run can change the column. Fixed ones are left out of updates. */
+/* Whether the column can change after the run was created. Updates leave fixed ones out. */
 enum column_life { COLUMN_CHANGES, COLUMN_FIXED };
 
 struct run_column {
@@ -36,7 +36,7 @@ extern const struct run_column run_columns[RUN_COLUMN_COUNT];
 /* Returns where a value that was read is stored.
  *
  * is_set: the value is not empty. Returns NULL for an empty value of the rare part, which a
- * run has only if something in it is set. */
+ * run has only if some of it is set. */
 void *run_column_place(const struct run_column *column, struct run *run, bool is_set);
 
 /* Returns the text of a COLUMN_TEXT column. */
@@ -67,15 +67,15 @@ void run_set_flags(struct run *run, int flags);
 /* Appends tags as in their column: "3:one,3:two,". */
 void run_tags_add(struct buf *out, const struct tag_list *tags);
 
-/* Cuts the first tag off such a text. Returns false at its end. */
+/* Takes the first tag off such a text. Returns false at its end. */
 bool run_tags_next(struct slice *text, struct slice *tag);
 
 /* Parses such a text. May be called on any thread. */
 struct tag_list *run_tags_read(struct slice text);
 
-/* Makes a packet from bytes that were read.
+/* Makes a packet from bytes that were read from the database.
  *
- * For a long value it also finds out whether it is JSON and how long it is when escaped.
- * Both read the whole value, which costs the loop nothing if rows are read on another
- * thread. */
+ * For a long value it also determines whether it is JSON and how long it is when escaped.
+ * Both require reading the whole value, which costs the loop nothing if rows are read on
+ * another thread. */
 struct bytes *run_packet_create(struct slice value);

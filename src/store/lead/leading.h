@@ -1,8 +1,8 @@
 /* leading.h - decides whether this gateway leads: only the leader writes and answers.
  *
- * Only the leader has the runs in memory; the other gateways on the database stand by. With
- * a database for one process (SQLite) this process always leads, from the next turn of the
- * loop on. Loop thread only. */
+ * Only the leader has the runs in memory; the other gateways on the database stand by. On a
+ * single-process database (SQLite), this process always leads, starting with the next turn
+ * of the loop. Loop thread only. */
 #pragma once
 
 #include "base/loop.h"
@@ -14,23 +14,22 @@ struct leading_options {
     const char *name; /* of this gateway, unique; borrowed */
     int64_t beat_ms;  /* interval between beats */
     int64_t dead_ms;  /* a gateway is dead after this time without a beat */
-    /* The leader removes the row of a gateway after this time without a beat; 0: an
-     * hour. */
+    /* The leader removes a gateway's row after this time without a beat; 0: an hour. */
     int64_t forget_ms;
-    /* Another gateway leads, or the database has not answered yet.
+    /* Another gateway leads, or the database has not responded yet.
      *
      * Called at most once, and not if this gateway takes the lead with its first beat. */
     void (*on_standby)(void *owner);
-    /* The lead went from one other gateway to another while this one stands by.
+    /* The lead passed from one other gateway to another while this one stands by.
      *
-     * Requests that wait here until this gateway leads wait in vain. */
+     * Requests held here until this gateway leads would wait in vain. */
     void (*on_other_leads)(void *owner);
-    /* Called once, when this gateway got the lead and must load everything. */
+    /* Called once, when this gateway has taken the lead and must load everything. */
     void (*on_taken)(void *owner);
-    /* The lead is lost, and nothing in memory is valid any more. The last call.
+    /* The lead is lost, and nothing in memory is valid. The last callback.
      *
-     * for_good: another process has started with our name. A restart would take the lead
-     * from it, and the other way round. */
+     * for_good: another process has started under our name. If this one restarted, the two
+     * would keep taking the lead from each other. */
     void (*on_lost)(void *owner, const char *reason, bool for_good);
     /* A loaded leader begins to doubt that it still leads.
      *
@@ -49,30 +48,30 @@ struct leading_options {
 struct leading *leading_create(struct loop *loop, struct store *store,
                                const struct leading_options *options);
 
-/* Call it after the store was closed, which ends all requests in progress. Ignores NULL. */
+/* Call it after closing the store, which ends all requests in progress. Ignores NULL. */
 void leading_destroy(struct leading *leading);
 
-/* Sends no more beats and calls no more callbacks. Requests in flight end with the
- * store. */
+/* Stops sending beats and calling callbacks. Requests in flight end with the store. */
 void leading_stop(struct leading *leading);
 
-/* Call it when the process begins to drain and accepts nothing new.
+/* Call it when the process begins to drain and accepts no new work.
  *
- * A leader sends a beat at once, whose response has the gateways that joined since its last
- * beat. */
+ * A leader then sends a beat at once; the response has the gateways that joined since its
+ * last beat. */
 void leading_drain(struct leading *leading);
 
-/* Returns true until the beat of leading_drain was answered or has failed. */
+/* Returns true until the beat of leading_drain has completed or failed. */
 bool leading_asks_successor(const struct leading *leading);
 
-/* Returns true if, by the last response, another gateway can take the lead at once. */
+/* Returns true if, according to the last response, another gateway can take the lead at
+ * once. */
 bool leading_has_successor(const struct leading *leading);
 
 /* Hands the lead over while this process drains; requires leading_has_successor.
  *
- * From now on this process writes nothing, and its memory may be outdated. on_left is
- * called once, on the loop, when the database has answered or failed to for a few seconds.
- * No other callback is called afterwards. */
+ * From now on this process writes nothing, and its memory may be out of date. on_left is
+ * called once, on the loop, when the database has responded or has failed to for a few
+ * seconds. No other callback is called afterwards. */
 void leading_hand_over(struct leading *leading, void (*on_left)(void *owner));
 
 /* Call it after on_taken, once everything is in memory: from now on this gateway leads. */

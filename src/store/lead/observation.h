@@ -1,4 +1,4 @@
-/* observation.h - which gateways live, derived from their beats in the database.
+/* observation.h - which gateways are alive, judged by their beats in the database.
  *
  * "I" is this gateway. */
 #pragma once
@@ -13,9 +13,9 @@ struct seen_gateway {
 /* All times are the caller's monotonic clock, in ms. */
 struct observation {
     int64_t dead_ms; /* a gateway is dead after its beat has not changed for this long */
-    /* Longest time between responses to my beats; after a longer gap I know nothing. */
+    /* Longest gap between responses to my beats; after a longer one I know nothing. */
     int64_t gap_ms;
-    int64_t sent_ms;     /* when the newest answered beat of mine was sent */
+    int64_t sent_ms;     /* when my newest beat that got a response was sent */
     int64_t answered_ms; /* when the newest response arrived */
     /* since when responses have arrived without a gap; INT64_MAX: none */
     int64_t steady_ms;
@@ -23,7 +23,7 @@ struct observation {
     size_t count;
 };
 
-/* Until now_ms + dead_ms no gateway counts as dead, and I may believe that I lead. */
+/* Until now_ms + dead_ms, no gateway counts as dead, and I may believe that I lead. */
 void observation_init(struct observation *observation, int64_t dead_ms, int64_t beat_ms,
                       int64_t now_ms);
 void observation_finish(struct observation *observation);
@@ -32,28 +32,29 @@ void observation_finish(struct observation *observation);
 void observation_answer(struct observation *observation, int64_t sent_ms, int64_t now_ms,
                         const struct store_beat *answer);
 
-/* My beat was not answered.
+/* My beat got no response.
  *
- * The database has restarted or is unreachable, perhaps for the others, too. */
+ * The database has restarted or is unreachable, perhaps for the others as well. */
 void observation_miss(struct observation *observation);
 
-/* Returns NULL if the last response does not have it: it has ended. */
+/* Returns NULL if it is not in the last response: it has ended. */
 const struct store_gateway *observation_find(const struct observation *observation,
                                              uint64_t id);
 
-/* Returns the ms until it is dead if it stops beating and my beats are answered; 0: dead.
+/* Returns the ms until it counts as dead, if it stops beating and my beats get responses;
+ * 0: dead.
  *
  * Returns INT64_MAX if I do not know it, or know too little. */
 int64_t observation_dead_in(const struct observation *observation, uint64_t id,
                             int64_t now_ms);
 
-/* Returns true if others may count me as dead by now, or soon. */
+/* Returns true if others may consider me dead by now, or soon. */
 bool observation_doubts(const struct observation *observation, int64_t now_ms);
 
-/* Returns the ms until then if no beat of mine is answered meanwhile; 0: already. */
+/* Returns the ms until then if none of my beats gets a response meanwhile; 0: already. */
 int64_t observation_doubts_in(const struct observation *observation, int64_t now_ms);
 
-/* Returns true if, as far as I know, another gateway lives and does not drain. */
+/* Returns true if, as far as I know, another gateway is alive and not draining. */
 bool observation_has_other(const struct observation *observation, uint64_t me,
                            int64_t now_ms);
 

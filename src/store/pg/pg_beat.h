@@ -27,10 +27,11 @@ struct pg_beats {
     struct store_leave *leave;
     bool listens;           /* this connection listens to the channel */
     enum pg_beat_step step; /* the statement in flight */
-    /* Limits the wait of a request for a connection, and the time for pg_beats_stop. */
+    /* Limits how long a request waits for a connection, and how long pg_beats_stop
+     * takes. */
     uv_timer_t timeout;
     bool leaving;
-    unsigned open; /* how many of link and timeout are not closed yet */
+    unsigned open; /* how many of link and timeout are still open */
     void (*stopped_fn)(struct pg_beats *beats);
 };
 
@@ -47,5 +48,5 @@ void pg_beats_leave(struct pg_beats *beats, struct store_leave *req);
 /* Finishes the current requests first, then calls stopped.
  *
  * If that is possible at once, it also removes this process's row from the database, so
- * that no other gateway waits until this one counts as dead. */
+ * that no other gateway must wait until this one counts as dead. */
 void pg_beats_stop(struct pg_beats *beats, void (*stopped)(struct pg_beats *beats));

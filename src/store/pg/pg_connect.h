@@ -1,6 +1,6 @@
-/* pg_connect.h - opens a connection to PostgreSQL by blocking calls.
+/* pg_connect.h - opens a connection to PostgreSQL with blocking calls.
  *
- * For the start of the program, or a worker thread. */
+ * For use at startup, or on a worker thread. */
 #pragma once
 
 #include <libpq-fe.h>
@@ -12,7 +12,7 @@
 /* Facts about the server, which each new connection requests. */
 struct pg_hello {
     struct pg_types types; /* zeros while there is no schema */
-    char timeline[9];      /* of the server's log: another one after a promotion */
+    char timeline[9];      /* of the server's log; changes with a promotion */
 };
 
 enum { PG_HELLO_MS = 5000 };
@@ -31,14 +31,14 @@ PGconn *pg_connect(const struct pg_options *options, const struct work *work,
 enum err pg_hello(PGconn *conn, const struct pg_options *options, struct pg_hello *hello,
                   struct failure *why);
 
-/* Runs a statement with its values, if any, as texts. Returns NULL with the reason. */
+/* Runs a statement, with its values, if any, as texts. Returns NULL with the reason. */
 PGresult *pg_run(PGconn *conn, const char *sql, int count, const char *const *values,
                  struct failure *why);
 
 /* Returns the first value of the first row; fallback if there is none or it fails. */
 int64_t pg_run_number(PGconn *conn, const char *sql, int64_t fallback);
 
-/* Copies an error message of the server or libpq as one line. */
+/* Copies an error message from the server or libpq as one line. */
 void pg_reason(char out[256], const char *message);
 
 const char *pg_schema_name(const struct pg_options *options);

@@ -1,8 +1,8 @@
 /* pg_copy.h - copies a SQLite database into an empty PostgreSQL database.
  *
  * Everything is copied byte for byte, including epoch, positions and versions, so that
- * clients continue from where they were; and the files of deployments. It is one
- * transaction: an interrupted copy leaves nothing. */
+ * clients continue from where they were; the files of deployments are copied, too. It is
+ * one transaction: an interrupted copy leaves nothing. */
 #pragma once
 
 #include <signal.h>
@@ -18,7 +18,7 @@ struct pg_copied {
 
 /* Source of the files, provided by the caller. */
 struct pg_copy_files {
-    /* Gets the next file; size: its bytes. Returns ERR_NOT_FOUND at the end, or an error
+    /* Gets the next file; size: in bytes. Returns ERR_NOT_FOUND at the end, or an error
      * with the reason. */
     enum err (*next)(struct pg_copy_files *files, struct store_file_name *name,
                      int64_t *size, struct failure *why);
@@ -30,8 +30,8 @@ struct pg_copy_files {
 /* Copies everything. Uses database, schema and durability of the options. Blocks.
  *
  * Returns ERR_INVALID if there is data or a gateway already, ERR_STORE with the reason, or
- * ERR_CANCELED if *stopped became true. After an error nothing was copied, except perhaps
- * if the connection was lost at the very end; then the reason says so. */
+ * ERR_CANCELED if *stopped became true. After an error nothing was copied, unless the
+ * connection was lost at the very end; the reason then says so. */
 enum err pg_copy(const struct pg_options *options, struct sqlite_look *look,
                  struct pg_copy_files *files, const volatile sig_atomic_t *stopped,
                  struct pg_copied *copied, struct failure *why);

@@ -1,6 +1,6 @@
-/* pg_files.h - the connection for files of deployments, which are sent in pieces.
+/* pg_files.h - the connection for files of deployments, which travel in pieces.
  *
- * Runs never wait for a piece. The connection is opened at the first request. */
+ * Runs never wait for a piece. The connection is opened by the first request. */
 #pragma once
 
 #include "store/pg/pg_lead.h"
@@ -13,7 +13,7 @@ struct pg_files {
     struct list waiting; // store_file::link; the first one is in flight if the link is busy
     uv_timer_t timeout;  /* while requests wait: time since the last response */
     bool begun;          /* link and timeout are initialized */
-    unsigned open;       /* how many of link and timeout are not closed yet */
+    unsigned open;       /* how many of link and timeout are still open */
     void (*stopped_fn)(struct pg_files *files);
 };
 

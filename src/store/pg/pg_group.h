@@ -1,12 +1,12 @@
-/* pg_group.h - encodes commits as parameters of commit_v100, and decodes its answer.
+/* pg_group.h - encodes commits as parameters of commit_v100, and decodes its result.
  *
  *   commits ─► pg_group_encode ─► arrays ─► commit_v100 ─► bytes ─► pg_group_decode ─► …
  *
- * Pure. The function only sees rows as they were before the commit. So if a commit writes
- * the same run, document or claim twice, that is checked here: the second version must be
- * based on the first one, and the second claim refers to the first one.
+ * Pure. The SQL function only sees rows as they were before the commit. So if a commit
+ * writes the same run, document or claim twice, that is checked here: the second version
+ * must be based on the first one, and the second claim refers to the first one.
  *
- * An answer has the counters before the group and the status of each commit. From these,
+ * A result has the counters before the group and the status of each commit. From these,
  * positions and run numbers are counted here in the same way as in the function. */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "runcast/store.h"
 #include "store/pg/sql/pg_bind.h"
 
-/* The numbers (OIDs) that the server has given to our types. */
+/* The numbers (OIDs) that the server has assigned to our types. */
 struct pg_types {
     uint32_t request, requests; /* the type, and an array of it */
     uint32_t claim, claims;
@@ -25,8 +25,8 @@ struct pg_types {
 /* An environment of the group. */
 struct pg_head {
     uint32_t env;
-    uint64_t seq;  /* from the answer: its sequence number before the group */
-    int64_t grown; /* from the answer: change of the stored bytes */
+    uint64_t seq;  /* from the result: its sequence number before the group */
+    int64_t grown; /* from the result: change of the stored bytes */
 };
 
 struct pg_group {
@@ -59,8 +59,8 @@ enum pg_outcome {
     PG_ANSWERED, /* each commit has its status */
     PG_VOIDED,   /* an empty group took this number: the group will never be written */
     PG_GONE,     /* the writer's row was removed: another process leads */
-    PG_STRAY,  /* its number does not follow the last one stored: the history is another */
-    PG_GARBLED /* malformed */
+    PG_STRAY,    /* its number does not follow the last one stored: another history */
+    PG_GARBLED   /* malformed */
 };
 
 /* Sets status, positions, numbers and owners of claims of each commit, and heads[].grown.

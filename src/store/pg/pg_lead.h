@@ -49,6 +49,6 @@ extern const char pg_lead_columns[];
 bool pg_lead_take(struct pg_lead *lead, const PGresult *answer);
 
 /* Takes the lead and waits for the result. Returns ERR_STORE with the reason if another
- * gateway has it. */
+ * gateway has the lead. */
 enum err pg_lead_begin(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
                        struct failure *why);

@@ -6,11 +6,11 @@
  *         ▲        has ended    on a worker │              ▲              │
  *         └────────── failed ───────────────┘              └── answered ──┘
  *
- * The back-off grows with each attempt since a statement was answered, not since a
+ * The back-off grows with each attempt since a statement last got its result, not since a
  * connection was made: a pooler accepts clients while its server is unreachable.
  *
  * The rows of a COPY arrive one by one while the link is busy, and only as fast as they are
- * taken: the server waits meanwhile. */
+ * taken: the server waits. */
 #pragma once
 
 #include <uv.h>
@@ -42,8 +42,7 @@ struct pg_link {
     void (*on_answer)(struct pg_link *link, PGresult *answer);
     /* Rows of a COPY have arrived. Take them until there are none, or pause the link. */
     void (*on_rows)(struct pg_link *link);
-    /* The connection was lost. was_busy: whether the statement was carried out is
-     * unknown. */
+    /* The connection was lost. was_busy: the outcome of the statement is unknown. */
     void (*on_lost)(struct pg_link *link, bool was_busy);
     /* A notification has arrived on a channel that the link listens to. The link may be
      * busy. NULL: the link does not listen. */
@@ -61,8 +60,8 @@ struct pg_link {
     uint64_t last_received_ms; /* uv_now when bytes last arrived; 0: never */
     struct work work;
     struct failure why; /* of the last failure to connect */
-    unsigned tries;     /* attempts since a statement was answered */
-    unsigned handles;   /* of libuv, not closed yet */
+    unsigned tries;     /* attempts since a statement got its result */
+    unsigned handles;   /* libuv's, still open */
     bool closing;
 };
 
@@ -84,7 +83,7 @@ void pg_link_copy(struct pg_link *link, const char *sql);
 /* Returns the next row, to be freed by PQfreemem; absent if none has arrived. */
 struct slice pg_link_take_row(struct pg_link *link);
 
-/* Stop and continue reading from the server. resume may call on_rows. */
+/* Pause and resume reading from the server. Resuming may call on_rows. */
 void pg_link_pause(struct pg_link *link);
 void pg_link_resume(struct pg_link *link);
 

@@ -1,4 +1,4 @@
-/* pg_reach.h - which ports and files a process needs for a database, to confine it. */
+/* pg_reach.h - which ports and files a database requires, for confining the process. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* pg_read.h - the connections for reads, and the reads that wait for one (read_line.h). */
+/* pg_read.h - the connections for reads, and the reads waiting for one (read_line.h). */
 #pragma once
 
 #include "store/pg/pg_link.h"
@@ -17,7 +17,7 @@ struct pg_reader {
 
 struct pg_readers {
     uv_loop_t *loop;
-    const struct store *store; /* its share_of gives the project of an environment */
+    const struct store *store; /* its share_of returns the project of an environment */
     const struct pg_options *options;
     struct pg_reader readers[PG_READERS_MAX];
     size_t count;
@@ -28,7 +28,7 @@ struct pg_readers {
     struct buf copied_rows; /* memory for the next page, not in use */
     struct read_line waiting;
     struct list reads; // pg_read::link; all that have no answer yet
-    size_t slow;       /* how many of the reads being served are slow */
+    size_t slow;       /* how many reads in progress are slow */
     uv_timer_t timeout;
     size_t links, handles; /* not closed yet */
     bool closing;

@@ -3,19 +3,19 @@
 
 #include "store/pg/pg_connect.h"
 
-/* Creates what is missing, and compares the server with the one seen last.
+/* Creates whatever is missing, and compares the server with the one last seen.
  *
- * If its timeline has changed (unless options->lossless), or a dump was restored, it is
- * another history, and the database gets a new epoch. Returns ERR_STORE with the reason,
- * also if the database requires newer programs. */
+ * If its timeline has changed (unless options->lossless), or a dump was restored, its
+ * history is a different one, and the database gets a new epoch. Returns ERR_STORE with the
+ * reason, also if the database requires a newer program. */
 enum err pg_schema_prepare(PGconn *conn, const struct pg_options *options,
                            const struct pg_hello *hello, char epoch[17],
                            struct failure *why);
 
 /* Like pg_schema_prepare, in a transaction that the caller ends.
  *
- * A rollback undoes all of it, and no other process prepares the schema before the end.
- * After a failure the transaction has ended. */
+ * A rollback undoes all of it, and no other process prepares the schema before the
+ * transaction ends. After a failure it has ended. */
 enum err pg_schema_begin(PGconn *conn, const struct pg_options *options,
                          const struct pg_hello *hello, char epoch[17], struct failure *why);
 

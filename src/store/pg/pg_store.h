@@ -1,4 +1,4 @@
-/* pg_store.h - a PostgreSQL database, shared by several gateways of which one leads. */
+/* pg_store.h - a PostgreSQL database, shared by several gateways, one of which leads. */
 #pragma once
 
 #include "runcast/store.h"
@@ -11,7 +11,7 @@ enum { PG_WRITERS_MAX = 16, PG_READERS_MAX = 16 };
 struct pg_options {
     const char *database;       /* for libpq: a URL or keywords; may list several hosts */
     const char *schema;         /* lower case letters, digits and _; NULL: runcast */
-    const char *name;           /* of this gateway, constant over restarts; NULL: gateway */
+    const char *name;           /* of this gateway, kept across restarts; NULL: gateway */
     const char *peer_url;       /* URL for other gateways; NULL: none */
     const char *const *key_ids; /* ids of the encryption keys that this gateway can open */
     size_t key_id_count;
@@ -20,7 +20,7 @@ struct pg_options {
     unsigned timeout_ms;    /* writes fail after this time without a response; 0: 2 s */
     /* a failover never loses acknowledged writes, whichever server is promoted */
     bool lossless;
-    bool stands_by; /* join only, and lead nothing yet */
+    bool stands_by; /* only join; lead nothing yet */
 };
 
 /* Connects, upgrades the schema, joins and, unless stands_by, takes the lead if it is free.

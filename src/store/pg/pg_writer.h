@@ -11,7 +11,7 @@
 
 struct pg_writers;
 
-/* The statement that a writer has sent, or sends again when it is reconnected. */
+/* The statement that a writer has sent, or resends once reconnected. */
 enum pg_step {
     PG_REST,  /* nothing */
     PG_LEAD,  /* lead_v100 creates the rows of new environments; then the group follows */
@@ -31,7 +31,7 @@ struct pg_writer {
     struct store_purge *purge; /* the purge in flight; NULL: none */
     enum pg_step step;
     int64_t number; /* of the step in flight, or the next one */
-    /* the step was sent on a connection that was lost, and may still be executed there */
+    /* the step was sent on a lost connection, and may still be executing there */
     bool maybe_executing;
     enum store_status verdict; /* status of the step's requests once its number is void */
     bool one_by_one;           /* instead, send its commits one by one after that */
@@ -41,7 +41,7 @@ struct pg_writer {
     struct pg_lead_call lead_call;
     bool lead_called; /* lead_call is initialized */
     int64_t sent_us;
-    int64_t swept_at; /* Unix ms of the last look for expired claims */
+    int64_t swept_at; /* Unix ms of the last sweep of expired claims */
     uv_timer_t timeout;
     bool purge_was_last; /* the last step taken was a purge */
     bool failing, full;
@@ -59,28 +59,28 @@ struct pg_writers {
     char timeline[9];      /* of the server that we joined */
     struct pg_writer writers[PG_WRITERS_MAX];
     unsigned count;
-    /* store_commit::link. Commits of environments of several writers. They are written when
-     * all writers rest. */
+    /* store_commit::link. Commits whose environments belong to several writers. They are
+     * written when all writers rest. */
     struct list wide;
     struct list done;        // store_commit::link
     struct list purges_done; // store_purge::link
     uv_async_t finished;
-    uv_timer_t stop_timer; /* limits how long the end waits for the database */
-    bool gone;             /* another process has our writers: we lead nothing any more */
+    uv_timer_t stop_timer; /* limits how long stopping waits for the database */
+    bool gone;             /* another process has our writers: we no longer lead */
     unsigned open;         /* links and timers not closed yet */
     bool stopping, closing;
-    bool over; /* the time limit has expired: nothing is sent any more */
+    bool over; /* the time limit has expired: nothing more is sent */
     void (*stopped_fn)(struct pg_writers *writers);
 };
 
-/* Takes ownership of conn, from which hello is, unless this fails; opens the others.
+/* Takes ownership of conn, which hello came from, unless this fails; opens the others.
  *
  * The caller must have set options, lead and report. The connections are opened before this
  * returns, so that the first commits find them. */
 enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, PGconn *conn,
                           const struct pg_hello *hello, struct failure *why);
 
-/* store->share_of gives the project of the commit.
+/* store->share_of returns the project of the commit.
  *
  * The project decides the turn (commit_line.h). */
 void pg_writers_commit(struct pg_writers *writers, const struct store *store,
@@ -90,7 +90,8 @@ void pg_writers_purge(struct pg_writers *writers, struct store_purge *req);
 /* See store_ops::limit_wait. */
 void pg_writers_limit_wait(struct pg_writers *writers);
 
-/* Finishes and reports all requests first, if the database answers within a few seconds. */
+/* Finishes and reports all requests first, if the database responds within a few
+ * seconds. */
 void pg_writers_stop(struct pg_writers *writers,
                      void (*stopped)(struct pg_writers *writers));
 
@@ -112,7 +113,7 @@ void pg_writer_finish(struct pg_writer *writer);
 
 void pg_writers_go_on(struct pg_writers *writers);
 bool pg_writers_rest(const struct pg_writers *writers);
-/* Set the status; the requests are reported later. */
+/* Sets the status; the requests are reported later. */
 void pg_writers_finish(struct pg_writers *writers, struct store_commit *req,
                        enum store_status status);
 void pg_writers_finish_all(struct pg_writers *writers, struct list *commits,
@@ -121,11 +122,11 @@ void pg_writers_finish_purge(struct pg_writers *writers, struct store_purge *req
                              enum store_status status);
 void pg_writers_finish_purges(struct pg_writers *writers, struct list *purges,
                               enum store_status status);
-/* Sets the state of the store: failing or full if one of the writers is. */
+/* Sets the state of the store: failing or full if any writer is. */
 void pg_writers_follow(struct pg_writers *writers);
 /* Call it when another process leads. All requests end with STORE_MOVED.
  *
- * Those that waited were not written. Those in flight may have been. */
+ * Those that were waiting were not written. Those in flight may have been. */
 void pg_writers_lose(struct pg_writers *writers, const char *reason);
 /* Called when a link or timer of the writers was closed. */
 void pg_writers_closed(struct pg_writers *writers);

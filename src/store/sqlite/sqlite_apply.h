@@ -17,8 +17,8 @@ struct sqlite_apply {
     struct sqlite_growths growths;
     struct buf text;  /* scratch memory for the row being written */
     bool keeps_apart; /* each request gets its own savepoint */
-    int64_t swept_at; /* Unix ms of the last look for expired claims */
-    /* claims taken since then; the next look removes that many and some more */
+    int64_t swept_at; /* Unix ms of the last sweep of expired claims */
+    /* claims taken since then; the next sweep removes that many and some more */
     int taken;
     int trouble; /* extended result code that ends the transaction, or SQLITE_OK */
 };
@@ -26,7 +26,7 @@ struct sqlite_apply {
 void sqlite_apply_init(struct sqlite_apply *apply, struct sqlite_db *db);
 void sqlite_apply_finish(struct sqlite_apply *apply);
 
-/* Drops the counters. Call it after a transaction that was not committed. */
+/* Discards the counters. Call it after a transaction that was not committed. */
 void sqlite_apply_forget(struct sqlite_apply *apply);
 
 /* Applies the request, and sets its status.

@@ -1,4 +1,4 @@
-/* sqlite_checkpoint.h - copies the log into the database, on a thread of its own. */
+/* sqlite_checkpoint.h - copies the log into the database, on its own thread. */
 #pragma once
 
 #include <uv.h>
@@ -12,17 +12,17 @@ struct sqlite_checkpoint {
     uv_cond_t changed;
     /* Guarded by the lock: */
     bool wanted;   /* a checkpoint was begun and has not ended */
-    bool through;  /* it has ended, and its result was not taken yet */
-    bool stopping; /* end when nothing is wanted any more */
+    bool through;  /* it has ended, and its result is still to be taken */
+    bool stopping; /* exit once nothing is wanted */
     int code;      /* the result; SQLITE_BUSY: not possible now, which is harmless */
 };
 
-/* Starts the thread. Returns false if that fails; then do not call
- * sqlite_checkpoint_stop. */
+/* Starts the thread. Returns false if that fails; sqlite_checkpoint_stop must not be called
+ * then. */
 bool sqlite_checkpoint_start(struct sqlite_checkpoint *checkpoint,
                              const struct sqlite_options *options);
 
-/* Finishes a checkpoint that was begun, then ends the thread. */
+/* Finishes a checkpoint in progress, then ends the thread. */
 void sqlite_checkpoint_stop(struct sqlite_checkpoint *checkpoint);
 
 /* Begins a checkpoint. Does nothing while one is in progress. */

@@ -5,6 +5,6 @@
 
 /* Copies the database to "<path>.schema-<version>", readable only by us, and syncs it.
  *
- * Replaces a file of that name. ERR_STORE: there is no copy, and nothing was changed. */
+ * Replaces an existing file. ERR_STORE: there is no copy, and nothing was changed. */
 enum err sqlite_keep_copy(struct sqlite_db *db, const char *path, int64_t version,
                           struct failure *why);

@@ -21,11 +21,11 @@ enum sqlite_role { SQLITE_WRITER, SQLITE_READER };
 
 enum {
     /* Schema versions (sqlite_schema.h). Development versions had lower numbers; their
-     * databases cannot be opened any more. */
+     * databases can no longer be opened. */
     SQLITE_FIRST_SCHEMA = 100,
     SQLITE_NEWEST_SCHEMA = 100,
     SQLITE_PAGE_BYTES = 8192, /* of a new database */
-    SQLITE_BUSY_MS = 2000,    /* for a shell that also has the database open */
+    SQLITE_BUSY_MS = 2000,    /* waits for a shell that has the database open, too */
 };
 
 /* Opens a connection. Returns ERR_STORE with the reason.
@@ -38,8 +38,8 @@ enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *optio
 /* Opens a database for reading only.
  *
  * Nothing is created, upgraded or changed, except that SQLite may leave an empty log next
- * to it. still: no process writes into it meanwhile, and files next to it are ignored; it
- * may be on a read-only file system. db as above. */
+ * to it. still: no process writes to it meanwhile, and files next to it are ignored; it may
+ * be on a read-only file system. db as above. */
 enum err sqlite_db_look(struct sqlite_db *db, const char *path, bool still,
                         struct failure *why);
 

@@ -1,4 +1,4 @@
-/* sqlite_growth.h - how much the stored bytes of environments change in a transaction. */
+/* sqlite_growth.h - how much a transaction changes the stored bytes of environments. */
 #pragma once
 
 #include <stddef.h>
@@ -10,7 +10,7 @@ struct sqlite_growth {
 };
 
 struct sqlite_growths {
-    struct sqlite_growth *entries; /* several entries may be of the same environment */
+    struct sqlite_growth *entries; /* several may be for the same environment */
     size_t count, capacity;
 };
 

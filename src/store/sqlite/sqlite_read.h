@@ -1,4 +1,4 @@
-/* sqlite_read.h - the connections for reads, and the reads that wait for one. */
+/* sqlite_read.h - the connections for reads, and the reads waiting for one. */
 #pragma once
 
 #include <uv.h>
@@ -16,13 +16,13 @@ struct sqlite_reader {
 /* Used on the loop thread. */
 struct sqlite_readers {
     uv_loop_t *loop;
-    const struct store *store; /* its share_of gives the project of an environment */
+    const struct store *store; /* its share_of returns the project of an environment */
     struct sqlite_reader readers[SQLITE_READERS_MAX];
     size_t count;             /* of readers */
     struct list idle;         /* connections not in use */
-    struct read_line waiting; /* reads that wait for a connection */
-    size_t begun;             /* reads begun and not finished */
-    size_t slow;              /* how many of the running reads are slow */
+    struct read_line waiting; /* reads waiting for a connection */
+    size_t begun;             /* reads in progress */
+    size_t slow;              /* how many of these are slow */
     void (*stopped_fn)(struct sqlite_readers *readers);
 };
 
@@ -36,5 +36,5 @@ void sqlite_readers_begin(struct sqlite_readers *readers, struct store_read *req
 void sqlite_readers_stop(struct sqlite_readers *readers,
                          void (*stopped)(struct sqlite_readers *readers));
 
-/* Closes connections that no read uses, for an open that failed. */
+/* Closes connections that no read uses, after a failed open. */
 void sqlite_readers_finish(struct sqlite_readers *readers);

@@ -6,7 +6,7 @@
 #include "store/sqlite/sqlite_db.h"
 
 struct sqlite_schema {
-    /* SQL that makes version SQLITE_FIRST_SCHEMA of an empty database */
+    /* SQL that turns an empty database into version SQLITE_FIRST_SCHEMA */
     const char *tables;
     const char *const *steps; /* SQL of each later version, in order; ends with NULL */
 };

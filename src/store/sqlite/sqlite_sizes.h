@@ -17,16 +17,16 @@
  *   meta         nothing: a few rows                                 -
  *
  * Documents of ENV_INSTALLATION (organizations, projects, users, environments, keys,
- * tokens) count there, and no quota limits them: operators create them. The number of a
- * project's branches is limited, including archived ones that retention keeps
- * (api/projects/branches.c). Retention removes batches, packets and waitpoints. The numbers
- * of an environment's workers, bulk actions, schedules, variables and configured queues are
- * limited, too, and it has one current version. Chunks of streams are only in memory
+ * tokens) count there, and no quota limits them, because operators create them. The number
+ * of a project's branches is limited, including archived ones that retention keeps
+ * (api/projects/branches.c). Retention removes batches, packets and waitpoints. An
+ * environment's workers, bulk actions, schedules, variables and configured queues are also
+ * limited in number, and it has one current version. Chunks of streams are only in memory
  * (--stream-memory); the list of their keys is one of a run's texts.
  *
  * The fixed parts stand for numbers, keys and index entries. The sum is written in the same
  * transaction as the rows (environment.stored), so that it always matches them. The size of
- * a row that is overwritten is read right before. */
+ * an overwritten row is read right before. */
 #pragma once
 
 #include "store/sqlite/sqlite_db.h"

@@ -6,8 +6,8 @@
 struct uv_loop_s;
 
 struct sqlite_options {
-    const char *path;   /* of the file; created if it does not exist, with mode 0600 */
-    int readers;        /* connections for reads in addition to the writer's; 0: 2 */
+    const char *path;   /* of the file; created with mode 0600 if it does not exist */
+    int readers;        /* connections for reads, besides the writer's; 0: 2 */
     size_t cache_bytes; /* page cache of the writer; each reader has a quarter; 0: 16 MiB */
 };
 
@@ -18,7 +18,7 @@ struct sqlite_options {
 enum err sqlite_store_open(struct uv_loop_s *loop, const struct sqlite_options *options,
                            struct store **store, struct failure *why);
 
-/* Gives the database a new random epoch, so that it continues as a database of its own.
+/* Gives the database a new random epoch, so that it continues as a separate database.
  *
  * Use it for a copy. No process may have it open. Returns ERR_STORE with the reason. */
 enum err sqlite_store_renew_epoch(const char *path, char epoch[17], struct failure *why);

@@ -1,4 +1,4 @@
-/* sqlite_writer.h - the thread that writes: group commit, and recovery after a failure. */
+/* sqlite_writer.h - the writer thread: group commit, and recovery after a failure. */
 #pragma once
 
 #include <uv.h>
@@ -24,13 +24,13 @@ struct sqlite_writer {
     struct list done;                /* store_commit::link */
     struct list purges, purges_done; /* store_purge::link */
     bool stopping, stopped;
-    bool failing;      /* nothing is written until the database was checked */
+    bool failing;      /* nothing is written until the database has been checked */
     bool full;         /* the last transaction found no space */
     uint64_t next_try; /* uv_hrtime; while full, earlier requests fail at once */
     unsigned groups;   /* synced and not reported yet */
     struct buckets group_sizes, sync_times; /* of these groups, for H_GROUP and H_SYNC */
     struct sqlite_growths grown;            /* of these groups */
-    char trouble[160];                      /* last error of SQLite */
+    char trouble[160];                      /* SQLite's last error */
 
     /* Used by the writer thread once it runs. */
     const struct sqlite_options *options;
@@ -49,7 +49,7 @@ struct sqlite_writer {
 enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
                              struct failure *why);
 
-/* store->share_of gives the project of the commit.
+/* store->share_of returns the project of the commit.
  *
  * The project decides the turn (commit_line.h). */
 void sqlite_writer_commit(struct sqlite_writer *writer, const struct store *store,

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 
-/* Types with the same number on every server. */
+/* Types whose number is the same on every server. */
 enum pg_type {
     PG_BOOL = 16,
     PG_BYTEA = 17,

@@ -1,11 +1,11 @@
-/* pg_refusal.h - maps an error of the server to a remedy, by its SQLSTATE. */
+/* pg_refusal.h - maps a server error to a remedy, by its SQLSTATE. */
 #pragma once
 
 enum pg_remedy {
     PG_REPEAT,     /* retry on another connection; no caller is informed */
     PG_NO_SPACE,   /* the disk is full */
     PG_ONE_BY_ONE, /* a value that the database rejects: send the requests one by one */
-    PG_STOPPED,    /* it was canceled because it took too long */
+    PG_STOPPED,    /* it took too long and was canceled */
     PG_REFUSED     /* the operator has to fix something */
 };
 

@@ -2,9 +2,9 @@
  *
  *   open ─► documents, facts, copy, check ─► close        all as of the moment of open
  *
- * It needs no lock and no store, so it works with and without a running gateway. While it
- * is open the log of the database cannot start again, and so grows: keep it open for a
- * short time. All functions block. */
+ * It needs neither a lock nor a store, so it works with and without a running gateway.
+ * While it is open, the database's log cannot restart and therefore grows: close it soon.
+ * All functions block. */
 #pragma once
 
 #include <signal.h>
@@ -14,7 +14,7 @@
 struct sqlite_db;
 struct sqlite_look;
 
-/* still: see sqlite_db_look; for a copy into which no process writes.
+/* still: see sqlite_db_look; for a copy that no process writes to.
  *
  * Returns ERR_STORE with the reason: not a database, written by a newer runcast, or
  * damaged. */
@@ -23,11 +23,12 @@ enum err sqlite_look_open(const char *path, bool still, struct sqlite_look **loo
 /* Ignores NULL. */
 void sqlite_look_close(struct sqlite_look *look);
 
-/* Returns its connection, for other queries; and explains why one has failed. */
+/* The first returns its connection, for other queries; the second explains why one
+ * failed. */
 struct sqlite_db *sqlite_look_db(struct sqlite_look *look);
 enum err sqlite_look_explain(struct sqlite_look *look, struct failure *why);
 
-/* The path by which it was opened, its schema version, and its epoch. */
+/* The path it was opened by, its schema version, and its epoch. */
 const char *sqlite_look_path(const struct sqlite_look *look);
 int64_t sqlite_look_schema(const struct sqlite_look *look);
 const char *sqlite_look_epoch(const struct sqlite_look *look);
@@ -41,13 +42,13 @@ enum err sqlite_look_documents(struct sqlite_look *look, enum document_kind kind
 
 /* Copies the database into a new file that only we can read, and syncs it.
  *
- * It is also synced in parts on the way, so that no commit of a gateway waits for all of
+ * It is also synced in parts as it grows, so that no commit of a gateway waits for all of
  * it. Returns ERR_CANCELED if *stopped became true, or ERR_STORE with the reason. The
  * caller removes an incomplete file. */
 enum err sqlite_look_copy(struct sqlite_look *look, const char *path,
                           const volatile sig_atomic_t *stopped, struct failure *why);
 
-/* Looks for damage, and calls found with a sentence for each finding.
+/* Checks for damage, and calls found with a sentence for each finding.
  *
  * Returns ERR_STORE with the reason if it cannot continue. */
 typedef void sqlite_found_fn(void *owner, const char *text);
@@ -56,5 +57,5 @@ enum err sqlite_look_check(struct sqlite_look *look, sqlite_found_fn *found, voi
 
 /* Gives a copy a new epoch, whatever its schema version. No process may have it open.
  *
- * All of it is in one file, and synced, when this returns. */
+ * When this returns, all of it is in one file and synced. */
 enum err sqlite_look_renew_epoch(const char *path, char epoch[17], struct failure *why);

@@ -6,7 +6,7 @@
 #include "store/sqlite/snapshot/sqlite_look.h"
 
 struct sqlite_file_stats {
-    int64_t bytes, free_bytes; /* of the file; of its free pages, which are reused */
+    int64_t bytes, free_bytes; /* of the file; of its free pages, which get reused */
     int64_t log_bytes;
 };
 

@@ -1,6 +1,6 @@
 /* throttled_sync.h - syncs a large file in small parts, so that other syncs stay fast.
  *
- * A sync delays every other sync of the same disk. After each part the disk is left to
+ * A sync delays every other sync on the same disk. After each part, the disk is left to
  * others for as long as the part took, up to a limit. */
 #pragma once
 
@@ -12,7 +12,7 @@ struct throttled_sync {
     size_t unsynced; /* bytes */
 };
 
-/* Notes that bytes more were written to the file. If enough are unsynced, syncs and pauses.
+/* Notes a write of `bytes` bytes to the file. If enough are unsynced, syncs and pauses.
  *
  * Returns false with errno set if the sync fails. Blocks. */
 bool throttled_sync_wrote(struct throttled_sync *sync, int fd, size_t bytes);
