@@ -6,8 +6,8 @@
  *    "tasks":[{"task":…,"failedAt":…,"failedRun":…,
  *              "slots":[[at,triggers,completed,failed,canceled,expired,bucket,count,…],…]},…]}
  *
- * A slot names only the buckets that counted something. The text has at most the six hours
- * that memory has. */
+ * A slot names only the buckets with a nonzero count. The text covers at most the six hours
+ * that are in memory. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,8 +19,9 @@
 void activity_document_write(const struct stats *stats, const struct task_table *tasks,
                              struct buf *out);
 
-/* Fills empty samples and tasks. Skips what is older than six hours, or later than now.
+/* Fills empty samples and tasks. Skips entries older than six hours, or later than now.
  *
- * Returns ERR_INVALID with why if the text is damaged; what was read before stays. */
+ * Returns ERR_INVALID with why if the text is damaged; entries read before the damage
+ * stay. */
 enum err activity_document_read(struct slice text, int64_t now_ms, struct stats *stats,
                                 struct task_table *tasks, struct failure *why);

@@ -1,4 +1,4 @@
-/* figures.h - counters of an environment since the start of the gateway, for its metrics.
+/* figures.h - counters of an environment since the gateway's start, for its metrics.
  *
  *   environment 1 ──────────► the figures of 1        each of the first 50 environments has
  *   environment 4 ──────────► the figures of 4        figures of its own
@@ -6,7 +6,7 @@
  *   environments 51, 52, … ─► the rest, together
  *
  * So their number is bounded, however many environments there are, and a reader need not
- * add them up. Figures belong to their environment until that leaves memory with its
+ * add them up. Figures belong to their environment until it leaves memory along with its
  * branches. Handing a count from one environment to another would look like a burst. */
 #pragma once
 
@@ -29,8 +29,8 @@ struct figures_table {
     struct figures rest;
 };
 
-/* Returns the figures of the environment with this number, for itself or for a branch of
- * it. They count there until figures_leave. */
+/* Returns the figures of the environment with this number, for itself or one of its
+ * branches. The caller counts there until figures_leave. */
 struct figures *figures_join(struct figures_table *table, uint32_t number);
 void figures_leave(struct figures *figures);
 
@@ -39,5 +39,5 @@ size_t figures_place(const struct figures_table *table, const struct figures *fi
 
 /* A run was created (before: -1) or has changed its status. */
 void figures_note_run(struct figures *figures, int before, enum run_status after);
-/* A worker got a run that has waited in its queue for this time. */
+/* A worker got a run that had waited in its queue for this long. */
 void figures_note_wait(struct figures *figures, int64_t us);

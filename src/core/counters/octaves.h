@@ -2,8 +2,8 @@
  *
  *   1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 …    four buckets per octave
  *
- * The unit is the caller's. A percentile is the end of its bucket, so that no duration is
- * reported as shorter than it was; it is at most a quarter too long. */
+ * The unit is the caller's. A percentile is the upper end of its bucket, so that no
+ * duration is reported as shorter than it was; it is at most a quarter too long. */
 #pragma once
 
 #include <stddef.h>
@@ -14,6 +14,6 @@ enum { OCTAVES_BUCKETS = 96 }; /* up to 2^24 units; longer durations are in the 
 /* Returns the bucket of a duration. */
 size_t octaves_bucket(int64_t duration);
 
-/* Returns the duration within which this percentage of all counted durations ended; 0 if
- * nothing was counted. buckets has OCTAVES_BUCKETS elements, and total is their sum. */
+/* Returns a duration that this percentage of all counted ones did not exceed; 0 if nothing
+ * was counted. buckets has OCTAVES_BUCKETS elements, and total is their sum. */
 uint32_t octaves_percentile(const uint32_t *buckets, uint64_t total, unsigned percent);

@@ -3,12 +3,12 @@
  *   change ──► the open sample ─┐  closed by the first event or read after its ten seconds
  *   flush ───► delivery times ──┴─► ring of the newest six hours
  *
- * A sample without events is not stored: the queue is as it was at the end of the sample
- * before, except that its oldest run is older. So an idle environment costs neither time
+ * A sample without events is not stored: the queue is as it was at the end of the previous
+ * sample, except that its oldest run is older. So an idle environment costs neither time
  * nor memory, and there is no timer.
  *
  * The samples are in memory. They are stored every quarter of an hour
- * (api/router/stored_activity.h), and restored at a start. */
+ * (api/router/stored_activity.h), and restored at startup. */
 #pragma once
 
 #include <stdbool.h>
@@ -40,7 +40,7 @@ struct stats {
     size_t first, count, capacity;
     struct stats_sample open;
     bool used;        /* the open sample has events */
-    bool changed;     /* something was noted since the samples were stored */
+    bool changed;     /* something was noted since the samples were last stored */
     uint32_t version; /* of the stored document; 0: not stored yet */
     uint32_t buckets[OCTAVES_BUCKETS]; /* of delivery times in µs */
 };
@@ -48,16 +48,15 @@ struct stats {
 void stats_init(struct stats *stats, int64_t now_ms);
 void stats_finish(struct stats *stats);
 
-/* Returns true if the open sample has ended and must be closed, with the queue as it is
- * now. Check before anything is noted, and before samples are read
- * (core/live/sampling.h). */
+/* Returns true if the open sample's time is up: close it, with the queue as it is now.
+ * Check before anything is noted, and before samples are read (core/live/sampling.h). */
 bool stats_is_over(const struct stats *stats, int64_t now_ms);
 void stats_close(struct stats *stats, int64_t now_ms, uint32_t queued,
                  int64_t queued_since);
 
-/* Adds a sample of an earlier process; one of the open interval continues, without its
- * delivery times. Skips it if it is not later than the last one, later than the open one,
- * or older than six hours. */
+/* Adds a sample from an earlier process. A sample of the open interval is continued,
+ * without its delivery times. Skips it if it is not later than the last one, later than the
+ * open one, or older than six hours. */
 void stats_restore(struct stats *stats, const struct stats_sample *sample, int64_t now_ms);
 
 /* A run was created (before: -1) or has changed its status. */

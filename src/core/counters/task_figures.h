@@ -1,14 +1,14 @@
-/* task_figures.h - what an environment's tasks did in the last hours, for a table.
+/* task_figures.h - what an environment's tasks did in the last few hours, for a table.
  *
  *   run created, run ended ──► its task ──► the slot of this quarter of an hour
  *
  * A slot without events is not stored, so a task that was idle for a quarter costs nothing
  * for it. The first TASK_FIGURES_MAX tasks are counted. A task without events in six hours
- * is replaced by a new one. Runs of tasks that find no place are left out. When the memory
- * for the project's figures is used up, a task loses its oldest slot for a new one.
+ * makes way for a new one. Runs of tasks that find no place are left out. Once the memory
+ * for the project's figures is used up, a task must drop its oldest slot for each new one.
  *
  * The figures are in memory. They are stored every quarter of an hour
- * (api/router/stored_activity.h), and restored at a start. */
+ * (api/router/stored_activity.h), and restored at startup. */
 #pragma once
 
 #include <stdbool.h>
@@ -47,7 +47,7 @@ struct task_figures {
 struct task_table {
     struct task_figures *tasks; /* grows to TASK_FIGURES_MAX */
     size_t count;
-    bool is_cut;         /* a run was left out, because a limit was reached */
+    bool is_cut;         /* a run was left out because of a limit */
     struct quota *quota; /* quota of the slots; NULL: none */
 };
 
@@ -57,8 +57,8 @@ void task_table_finish(struct task_table *table);
 void task_table_note(struct task_table *table, int before, const struct run *run,
                      int64_t now_ms);
 
-/* Adds a slot of an earlier process, with the last failure of its task. Skips a slot that is
- * not later than the task's last one, or that has left the six hours. */
+/* Adds a slot from an earlier process, with its task's last failure. Skips a slot that is
+ * not later than the task's last one, or that is older than six hours. */
 void task_table_restore(struct task_table *table, struct bytes *task,
                         const struct task_failure *failure, const struct task_slot *slot,
                         int64_t now_ms);

@@ -1,10 +1,10 @@
-/* debounce_keys.h - which delayed run has a debounce key, and which trigger makes one.
+/* debounce_keys.h - which delayed run has a debounce key, and which trigger creates one.
  *
- *   no run has the key   ─► the first trigger makes one; the others wait for its commit
+ *   no run has the key   ─► the first trigger creates one; the others wait for its commit
  *   a delayed run has it ─► each trigger pushes that run (trigger_push.h)
  *
  * The runs themselves are the record: each has a mark of its key (core/model/debounce.h),
- * so the table is complete once all unfinished runs were loaded. */
+ * so the table is complete once all unfinished runs are loaded. */
 #pragma once
 
 #include "core/engine/state.h"
@@ -12,14 +12,14 @@
 void debounce_keys_init(struct engine *engine);
 void debounce_keys_finish(struct engine *engine);
 
-/* Notes whether the run has a key. Call it whenever the run has changed or was loaded. */
+/* Notes whether the run has a key. Call it whenever a run has changed or was loaded. */
 void debounce_keys_note(struct engine *engine, const struct tracked *run);
 
-/* Decides for each item of the operation that has a debounce key and was not found by its
- * idempotency key: it pushes a run (trigger::pushes), it joins an earlier item
- * (trigger::leader), or it makes a run. In the third case other operations that want the
- * key wait until debounce_keys_give. Returns false if this operation must wait for another
- * one; its retry is then called. */
+/* Decides what each item does that has a debounce key and was not found by its idempotency
+ * key: it pushes a run (trigger::pushes), joins an earlier item (trigger::leader), or
+ * creates a run. In the third case, other operations that want the key wait until
+ * debounce_keys_give. Returns false if this operation must wait for another one; its retry
+ * is called then. */
 bool debounce_keys_take(struct trigger_op *op);
 
 /* Ends what debounce_keys_take began. Ignores other operations. */

@@ -1,14 +1,14 @@
-/* ends.h - reports ended runs and sealed batches to code outside of the engine. */
+/* ends.h - reports ended runs and sealed batches to code outside the engine. */
 #pragma once
 
 #include "core/engine/engine.h"
 
 /* One subscription; embedded by its owner. */
 struct end_watch {
-    /* Called once, at the end of a turn, after the end. May free the memory of the
+    /* Called once, at the end of a turn, after the run or batch has ended. May free the
      * watch. */
     void (*fn)(struct end_watch *watch);
-    struct end_point *point; /* NULL: it waits for nothing */
+    struct end_point *point; /* NULL: not watching */
     struct list link;        // end_point::watches
 };
 

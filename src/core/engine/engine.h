@@ -5,9 +5,10 @@
  *                  └── parked: the run has a commit in flight ◄┘
  *
  * A command is a function that decides from the current state and can be decided again. A
- * run has one commit at a time. Commands that come meanwhile wait. They are then decided in
- * order, each on the result of the one before, and written as one commit. Store, clocks and
- * timers are passed in, so that a test can replace them all. */
+ * run has one commit at a time. Commands that arrive meanwhile are parked in its flight
+ * (flight.c). They are then decided in order, each on the result of the previous one, and
+ * written as one commit. Store, clocks and timers are passed in, so that a test can replace
+ * them all. */
 #pragma once
 
 #include <stdbool.h>
@@ -51,8 +52,8 @@ const struct engine_options *engine_options(const struct engine *engine);
 struct loop *engine_loop(const struct engine *engine);
 
 /* Writes an id, prefix included, that sorts after every id made here and after those of all
- * loaded runs, even if they were made with a clock that was ahead. So lists sorted by id
- * are in order of creation. */
+ * loaded runs, even if these were made while the clock was ahead. Lists sorted by id are
+ * thus in order of creation. */
 void engine_make_id(struct engine *engine, const char *prefix, int64_t unix_ms,
                     char out[ID_MAX]);
 struct store *engine_store(const struct engine *engine);
@@ -61,39 +62,40 @@ struct store *engine_store(const struct engine *engine);
  * (core/live/certainty.h). */
 struct certainty *engine_certainty(struct engine *engine);
 
-/* Adds the environment to the storage quota of its project. Its stored bytes count from now
- * on, also while the environment is not in memory. Further calls have no effect. */
+/* Adds the environment to its project's storage quota. From now on its stored bytes count,
+ * even while the environment is not in memory. Further calls have no effect. */
 void engine_join_stored(struct engine *engine, uint32_t number, struct quota *project);
 
-/* Lets finished runs of the environment count toward the memory budget of its project,
- * which is four times that of one environment. branches: the quota inside it of all preview
- * branches, for one of these; else NULL. No run of it may be in memory yet. */
+/* Makes the environment's finished runs count toward the memory budget of its project,
+ * which is four times that of one environment. branches: for a preview branch, the quota
+ * that all branches share within it; otherwise NULL. None of its runs may be in memory
+ * yet. */
 void engine_join_finished(struct environment *env, struct trimmed_quota *project,
                           struct quota *branches);
 
-/* Returns ERR_QUOTA if `more` bytes would exceed the storage quota of the project. Commits
- * in flight do not count, unless they were reserved (engine_hold_stored). */
+/* Returns ERR_QUOTA if `more` bytes would exceed the project's storage quota. Commits in
+ * flight do not count, unless they were reserved (engine_hold_stored). */
 enum err engine_check_quota(const struct environment *env, size_t more,
                             struct failure *why);
 
-/* Returns true if both environments are of one project, so that limits count them
+/* Returns true if both environments belong to one project, so that limits count them
  * together. */
 bool engine_share_quota(const struct environment *env, uint32_t other);
 
-/* Returns true if the project of the environment has reached its storage quota. Then
- * workers get none of its runs, and executing runs keep only small outputs. Waiting workers
- * get runs as soon as the project is below the quota again. */
+/* Returns true if the environment's project has reached its storage quota. Workers then get
+ * none of its runs, and executing runs keep only small outputs. Waiting workers get runs as
+ * soon as the project is below the quota again. */
 bool engine_is_at_quota(const struct environment *env);
 
-/* Quotas have changed: waiting workers get runs of every environment that is below its
+/* Call it when quotas have changed: waiting workers get runs of every environment below its
  * quota. */
 void engine_check_full_quotas(struct engine *engine);
 
-/* Returns the storage quota of the project if it is reached, NULL otherwise. */
+/* Returns the project's storage quota if it is reached, otherwise NULL. */
 const struct quota *engine_full_quota(const struct environment *env);
 
-/* Reserves quota for bytes that are being written. Release them when the write has
- * succeeded or failed. */
+/* Reserves quota for bytes being written. Release them when the write has succeeded or
+ * failed. */
 void engine_hold_stored(const struct environment *env, size_t bytes);
 void engine_release_stored(struct engine *engine, const struct environment *env,
                            size_t bytes);
@@ -105,23 +107,23 @@ enum err engine_check_growth(const struct environment *env, size_t before, size_
 
 struct environment *engine_add_environment(struct engine *engine, uint32_t number,
                                            const char *id, bool is_dev);
-/* Counts events of the environment from now on in the figures of this number: its own, or
- * that of the environment of which it is a branch (core/counters/figures.h). Before this
+/* From now on, counts the environment's events in the figures of this number: its own, or
+ * that of the environment that it is a branch of (core/counters/figures.h). Before this
  * call they count in the rest. */
 void engine_count_with(struct engine *engine, struct environment *env, uint32_t number);
 const struct figures_table *engine_figures(const struct engine *engine);
 
-/* Returns the next environment in memory, by number, and moves *at, which begins at 0.
+/* Returns the next environment in memory, by number, and advances *at. Start with *at = 0.
  * Returns NULL after the last. */
 struct environment *engine_next_environment(const struct engine *engine, uint32_t *at);
 
-/* The branch was archived: nothing starts in the environment any more, its unfinished runs
- * are canceled, and ended runs leave memory. Call it again at start: a crash may have
- * interrupted it. */
+/* Call it when the branch was archived: nothing more starts in the environment, its
+ * unfinished runs are canceled, and ended runs leave memory. Call it again at startup,
+ * because a crash may have interrupted it. */
 void engine_retire_environment(struct engine *engine, struct environment *env);
 bool engine_is_retired(const struct environment *env);
-/* Returns true if no run of a retired environment is in memory, and no operation or
- * listener holds it. Poll it until then: each call also evicts runs that have ended. */
+/* Returns true once no run of a retired environment is in memory, and no operation or
+ * listener holds it. Poll it until then; each call also evicts runs that have ended. */
 bool engine_may_drop_environment(struct engine *engine, const struct environment *env);
 /* Removes the environment from memory; its number then finds none. */
 void engine_drop_environment(struct engine *engine, struct environment *env);
@@ -132,33 +134,33 @@ struct environment *engine_environment(const struct engine *engine, uint32_t num
  * deadline. */
 void engine_load_run(struct engine *engine, struct environment *env, struct run *run);
 
-/* For when the store fails. Commands that wait for an unanswered commit were not sent to
+/* Call it when the store fails. Commands parked at an outstanding commit were not sent to
  * the store; they end with ERR_STORE. */
 void engine_refuse_waiting(struct engine *engine);
 
-/* Does what follows from the loaded states. Call it after the last engine_load_run. */
+/* Acts on the loaded states. Call it after the last engine_load_run. */
 void engine_sweep(struct engine *engine);
 
-/* Walks the runs of an environment, some per turn, and does what follows from their states:
- * cancels children of canceled parents, queues runs whose version has come. */
+/* Walks the runs of an environment, some per turn, and acts on their states: cancels
+ * children of canceled parents, queues runs whose version is now available. */
 void engine_sweep_environment(struct engine *engine, struct environment *env);
 
-/* Gives ready runs to waiting workers at the end of this turn. Call it after limits were
- * set. */
+/* Gives ready runs to waiting workers at the end of this turn. Call it after setting
+ * limits. */
 void engine_match(struct engine *engine, struct environment *env);
 
-/* Refuses dequeues from now on. Operations in flight end, and so do the triggers of
- * requests that were accepted before. */
+/* Refuses dequeues from now on. Operations in flight are completed, and so are the triggers
+ * of requests accepted before. */
 void engine_drain(struct engine *engine);
 bool engine_draining(const struct engine *engine);
 
-/* Deadlines have no effect any more; the next start finds them in the store. */
+/* Deadlines no longer have an effect; the next start finds them in the store. */
 void engine_stop(struct engine *engine);
 bool engine_idle(const struct engine *engine);
 
 /* Called, within the turn of the change, for each run in memory that has a new snapshot
- * which its worker did not request and must look at; for a repeated cancel, again. One
- * listener at a time; fn NULL: none. */
+ * which its worker did not request and must look at; called again for a repeated cancel.
+ * One listener at a time; fn NULL: none. */
 typedef void engine_notice_fn(void *owner, const struct tracked *run);
 void engine_on_notice(struct engine *engine, engine_notice_fn *fn, void *owner);
 
@@ -171,8 +173,8 @@ void engine_on_sessions(struct engine *engine, engine_sessions_fn *fn, void *own
 
 enum decision { DECISION_COMMIT, DECISION_NOTHING, DECISION_REFUSE };
 
-/* next is a copy of now, to be altered. marks says which packets were altered. On a
- * refusal, command->why gets the message for the client. */
+/* next is a copy of now, to be altered; marks says which packets were. On a refusal,
+ * command->why gets the message for the client. */
 typedef enum decision command_decide_fn(struct command *command, const struct run *now,
                                         struct run *next, unsigned *marks);
 
@@ -195,12 +197,12 @@ struct command {
     struct command *also; /* on another run, in the same commit: command_join */
     struct claim *claims; /* taken with its change: command_claim */
     size_t claim_count;
-    bool claims_always; /* takes its claims also if nothing changes, unless refused */
-    bool is_group;      /* it and those joined to it happen together or not at all */
+    bool claims_always; /* takes its claims even if nothing changes, unless refused */
+    bool is_group;      /* it and those joined to it take effect together or not at all */
     bool is_repeated;   /* another owner has a claim: no change */
-    /* Adds changes of the caller to the commit, such as new runs, and returns how many. It
-     * is called when the command and those joined to it were decided and none was refused,
-     * possibly several times. It may still name the owners of the claims. NULL: none. */
+    /* Adds the caller's own changes to the commit, such as new runs, and returns how many.
+     * Called, possibly several times, when the command and those joined to it were decided
+     * and none was refused. May still name the owners of the claims. NULL: none. */
     size_t (*add)(struct command *command, struct change *changes);
     size_t add_max; /* the most that it adds */
     size_t added;
@@ -212,11 +214,11 @@ void command_begin(struct engine *engine, struct environment *env, struct slice 
                    struct command *command, command_decide_fn *decide,
                    command_done_fn *done);
 
-/* Call it right after command_begin: other is decided after command, on a run of its own,
- * and is part of the same commit. It is left out if command is refused or its decide sets
- * also to NULL. When command is done, the decision, why and seq of other are its result;
- * its done is not called. Join relatives in this order: the child, then the parent, then
- * the root. */
+/* Call it right after command_begin: other is decided after command, on another run, and is
+ * part of the same commit. It is left out if command is refused or its decide sets also to
+ * NULL. When command is done, the result of other is in its decision, why and seq; its done
+ * is not called. Join relatives in this order: the child, then the parent, then the
+ * root. */
 void command_join(struct command *command, struct command *other, struct slice run_id,
                   command_decide_fn *decide);
 
@@ -229,7 +231,7 @@ void command_claim(struct command *command, struct claim *claims, size_t count);
 
 /* ---- triggers ---- */
 
-/* One run to be made. The caller fills in the options of run: task, queue (NULL: the
+/* One run to be created. The caller fills in the options of run: task, queue (NULL: the
  * task's), concurrency_key, worker_version (locked), ttl, region, parent, root, depth,
  * tags, packets, machine, priority_ms, max_*, delayed_until, is_test, is_replay,
  * idempotency_key, … The engine adds id, times, status. */
@@ -240,16 +242,16 @@ struct trigger {
     char id[ID_MAX];          /* out: the run, new or found */
     struct debounce debounce; /* the mark of its key is in run.rare->waits */
     bool cached;              /* out: an idempotency key led to an older run */
-    /* Out: its debounce key led to an older run, or to that of an earlier item. */
+    /* Out: its debounce key led to an older run, or to an earlier item's. */
     bool joined;
 
     /* The engine's. */
     struct trigger *original; /* earlier item with the same idempotency key; NULL: none */
-    struct trigger *leader;   /* an earlier item with the same debounce key, whose run is
-                              * made; NULL: none */
+    struct trigger *leader;   /* earlier item with the same debounce key, which creates the
+                               * run; NULL: none */
     char pushes[RUN_ID_MAX];  /* the delayed run that has its debounce key; "": none */
-    bool replaces;            /* that run is too old to be pushed: a new one gets the key */
-    struct change *change;    /* in the commit, of a run that is made */
+    bool replaces;            /* that run is too old to push: a new one gets the key */
+    struct change *change;    /* in the commit, of a run that is created */
 };
 
 struct trigger_op {
@@ -262,8 +264,8 @@ struct trigger_op {
     int64_t token_expires_at;
     struct bytes *batch_key; /* idempotency of a batch; NULL: none */
     int64_t batch_key_expires_at;
-    /* Written with the runs: the batch or the schedule they come from; NULL: none. version:
-     * the expected one. */
+    /* Written along with the runs: the batch or schedule that they come from; NULL: none.
+     * version: the expected one. */
     struct document *batch;
     char batch_id[ID_MAX];    /* owner of request and batch keys; "": the first run */
     bool packets_as_they_are; /* packets named by payloads need not be stored; if false, a
@@ -276,7 +278,7 @@ struct trigger_op {
     bool repeated;     /* the request key was known: items[0].id or batch_id
                           is that of the first response */
     bool batch_cached; /* the batch key was known: batch_id is the old batch */
-    bool token_used;   /* refused: the one-time token was used before */
+    bool token_used;   /* refused: the one-time token was already used */
     uint64_t seq;      /* of the last change */
     struct failure why;
 
@@ -291,12 +293,12 @@ struct trigger_op {
     bool is_debounced;     /* one of its items is */
     struct list link;      // engine::triggers
     struct list wants_key; // debounce_key::line; another operation makes a run for the key
-    void (*retry)(struct trigger_op *op); /* when that has ended */
+    void (*retry)(struct trigger_op *op); /* called when that has ended */
 };
 
 /* Returns ERR_DRAINING, ERR_QUOTA, or ERR_RULE (queue full), with op->why; otherwise done
- * is called. items stay the caller's; trigger_op_finish releases what the engine and the
- * items hold. */
+ * is called. items stay the caller's; trigger_op_finish releases everything that the engine
+ * and the items hold. */
 enum err trigger_begin(struct engine *engine, struct environment *env,
                        struct trigger_op *op);
 void trigger_op_finish(struct trigger_op *op);
@@ -309,12 +311,12 @@ void trigger_default_to_task(struct trigger *item, const struct worker_task *tas
 
 /* ---- documents ---- */
 
-/* Writes documents (body NULL: deletes it), all or none, and nothing else. */
+/* Writes documents (body NULL: deletes it), all or none of them, and nothing else. */
 struct document_write {
     struct engine *engine;
     struct claim *claim; /* taken with them; set it before; NULL: none */
     struct store_commit commit;
-    struct change change; /* of a write of one document */
+    struct change change; /* for a write of one document */
     void (*done)(struct document_write *write, enum err status);
     struct list link; // engine::writes
 };
@@ -326,7 +328,7 @@ void document_write_begin(struct engine *engine, uint32_t env, enum document_kin
                           void (*done)(struct document_write *write, enum err status));
 
 /* The same for several documents. Takes ownership of the references in changes; the array
- * must stay until done. */
+ * must remain valid until done. */
 void documents_write_begin(struct engine *engine, struct change *changes, size_t count,
                            struct document_write *write,
                            void (*done)(struct document_write *write, enum err status));

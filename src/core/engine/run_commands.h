@@ -7,7 +7,7 @@
 struct cancel {
     struct command command; /* first */
     const char *reason;
-    struct slice bulk; /* of a bulk action, the caller's until done; absent: none */
+    struct slice bulk; /* id of the bulk action, the caller's until done; absent: none */
 };
 void run_cancel(struct engine *engine, struct environment *env, struct slice id,
                 struct cancel *cancel, command_done_fn *done);
@@ -25,8 +25,8 @@ struct reschedule {
 void run_reschedule(struct engine *engine, struct environment *env, struct slice id,
                     struct reschedule *op, command_done_fn *done);
 
-/* added: how many of the tags the run did not have. ERR_RULE: more than RUN_TAGS_MAX in
- * all; the message names the tags that were not set. */
+/* added: how many of the tags were new to the run. ERR_RULE: more than RUN_TAGS_MAX in all;
+ * the message names the tags that were not set. */
 struct add_tags {
     struct command command;
     struct slice *tags; /* the caller's until done */
@@ -36,8 +36,8 @@ struct add_tags {
 void run_add_tags(struct engine *engine, struct environment *env, struct slice id,
                   struct add_tags *op, command_done_fn *done);
 
-/* Adds the stream to the run's list, unless the list has it. ERR_INVALID: the run has ended;
- * ERR_RULE: more than RUN_STREAMS_MAX. */
+/* Adds the stream to the run's list, unless it is there already. ERR_INVALID: the run has
+ * ended; ERR_RULE: more than RUN_STREAMS_MAX. */
 struct add_stream {
     struct command command;
     struct slice key; /* the caller's until done */
@@ -46,9 +46,9 @@ void run_add_stream(struct engine *engine, struct environment *env, struct slice
                     struct add_stream *op, command_done_fn *done);
 
 /* Replaces the metadata, or applies operations (both absent: neither). Both are JSON texts,
- * the caller's until done. A request with an id is carried out once within an hour, even if
- * others were joined to it and other requests came between. Repeating it is OK and changes
- * nothing. */
+ * the caller's until done. A request with an id is carried out only once within an hour,
+ * even if others were joined to it and other requests came in between. Repeating it is OK
+ * and changes nothing. */
 struct change_metadata {
     struct command command;
     struct slice replacement, operations;
@@ -64,7 +64,7 @@ void run_join_metadata(struct command *command, struct slice id,
                        struct change_metadata *op);
 
 /* Removes the idempotency key from its run and releases the claim. ERR_NOT_FOUND: no run of
- * that task has it. */
+ * that task has the key. */
 struct reset_key {
     struct engine *engine;
     struct store_commit commit;

@@ -14,10 +14,10 @@ enum { STORE_RETRY_MS = 1000 };
 struct engine_share {
     struct environment *env;
     struct deferred matching; /* matches runs and workers */
-    uint64_t served;    /* value of engine::served when a worker last got a run of it */
+    uint64_t served;    /* value of engine::served when a worker last got one of its runs */
     uint32_t arriving;  /* runs of triggers in flight */
-    bool is_retired;    /* its branch was archived, nothing starts in it any more */
-    bool resumes_later; /* runs resume when the store works again */
+    bool is_retired;    /* its branch was archived: nothing more starts in it */
+    bool resumes_later; /* runs will resume once the store works again */
 };
 
 struct engine {
@@ -46,7 +46,7 @@ struct engine {
     struct fleets fleets;          /* workers, versions and sessions of all environments */
     struct flusher evictor;        /* keeps finished runs within the budget */
     char last_id[ID_MAX];          /* engine_make_id */
-    int64_t newest_ms;             /* creation of the newest run that was loaded; Unix ms */
+    int64_t newest_ms;             /* when the newest loaded run was created; Unix ms */
     uint64_t served;               /* number of leases so far; dequeue.c */
     struct table project_turns;    /* of struct project_turn, of dequeue.c */
     uint32_t due_kind, wait_kind;  /* of timers: runs, dequeues */
@@ -57,7 +57,7 @@ struct engine {
     engine_notice_fn *on_notice; /* NULL: no listener */
     void *notice_owner;
     bool draining, stopped;
-    bool is_loading; /* of the runs that hold slots, some may not be in memory yet */
+    bool is_loading; /* some runs that hold slots may not be in memory yet */
 };
 
 static inline struct engine_share *engine_share_of(const struct environment *env)
@@ -73,17 +73,18 @@ static inline struct quota *engine_storage_quota(const struct environment *env)
 
 /* state.c */
 
-/* Returns true if the last commit failed, or there is no space for the next. */
+/* Returns true if the last commit failed, or there is no space for another. */
 bool engine_store_fails(const struct engine *engine);
 
 /* Wakes the evictor if the finished runs of the environment exceed its budget. */
 void engine_evict(struct engine *engine, const struct environment *env);
 
-/* Notifies the listener that the worker of the run must look at it (engine_on_notice). */
+/* Notifies the listener that the run's worker must look at it (engine_on_notice). */
 void engine_notice(const struct engine *engine, const struct tracked *run);
 
-/* Returns the creation time of a run that is made now, Unix ms. It is not before that of
- * any loaded run, unless the clock that made those was more than CREATED_AHEAD_MS ahead. */
+/* Returns the creation time of a run created now, Unix ms. It is not before that of any
+ * loaded run, unless those were created while the clock was more than CREATED_AHEAD_MS
+ * ahead. */
 int64_t engine_creation_ms(const struct engine *engine);
 
 /* Returns the monotonic deadline of a wall-clock time. */
@@ -94,9 +95,10 @@ int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
 /* Puts the run into the queue or slot of its state, and sets its timer. */
 void engine_place(struct engine *engine, struct tracked *run);
 
-/* Takes a slot for a run that waits, and is about to change to a state with one. Until that
- * state is applied, nothing else places the run; without it, the next engine_place gives
- * the slot back. Returns false if none is free, or other runs wait to resume first. */
+/* Takes a slot for a waiting run that is about to change to a state with one. Until that
+ * state is applied, nothing else places the run; if it never is, the next engine_place
+ * gives the slot back. Returns false if none is free, or other runs are before it to
+ * resume. */
 bool engine_take_slot(struct environment *env, struct slice run_id);
 
 /* Returns when the attempt is lost unless there is a sign of life; monotonic ms. */
@@ -104,7 +106,7 @@ int64_t engine_lost_at(const struct tracked *run);
 
 /* quota.c */
 
-/* The stored bytes of this environment have changed by this many; may be negative. */
+/* The environment's stored bytes have changed by this many; may be negative. */
 void quota_on_stored(void *owner, uint32_t number, int64_t bytes);
 uint64_t quota_share_of(void *owner, uint32_t number);
 
@@ -122,12 +124,13 @@ void command_prepare(struct command *command, struct engine *engine,
 /* Resets the decisions of the command and of those joined to it. */
 void command_forget_decision(struct command *command);
 
-/* Decides one command on top of `now`. Returns true if it made the change. Even if the
- * clock is set back, updated_at never decreases. */
+/* Decides one command on top of `now`. Returns true if it made the change. updated_at never
+ * decreases, even if the clock is set back. */
 bool command_decide(struct command *command, const struct run *now, struct change *change);
 
-/* Numbers the changes of the command, of the joined ones, and those that it added, from seq
- * on. The command gets the last number of those that it added. Returns the next number. */
+/* Numbers the changes of the command, of the joined ones, and those that it added, starting
+ * with seq. The command gets the last number of those that it added. Returns the next
+ * number. */
 uint64_t command_number(struct command *command, uint64_t seq);
 
 /* Returns the number of commands: this one and those joined to it. */
@@ -149,14 +152,14 @@ void deadlines_on_due(struct timer *timer);
 
 void engine_end_sweep(struct list *link);
 
-/* Cancels the run if its parent was canceled before it came. */
+/* Cancels the run if its parent was canceled before it arrived. */
 void engine_follow_parent(struct engine *engine, struct tracked *run);
 
-/* Cancels the run if its branch was archived before it came, or changed. */
+/* Cancels the run if its branch was archived before it arrived or changed. */
 void engine_follow_branch(struct engine *engine, struct tracked *run);
 
 /* Requeues or suspends a run that is queued or waits for a version, as the current versions
- * demand. Not for use while runs are loaded. */
+ * demand. Not for use while runs are being loaded. */
 void engine_follow_version(struct engine *engine, struct tracked *run);
 
 /* waits.c */
@@ -179,7 +182,7 @@ void engine_match_now(struct deferred *matching);
 
 /* store_retry.c */
 
-/* Begins a command without a caller that must happen. It is retried STORE_RETRY_MS after
+/* Begins a command that has no caller but must succeed. It is retried STORE_RETRY_MS after
  * the store has failed, and freed when done. */
 void command_begin_alone(struct engine *engine, struct environment *env,
                          struct slice run_id, command_decide_fn *decide);

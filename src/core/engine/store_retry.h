@@ -2,7 +2,7 @@
  *
  *     failed ─► store_retry_later ─► STORE_RETRY_MS ─► fn: retries it
  *
- * Operations that still wait when the engine ends are dropped. After the next start, the
+ * Operations still waiting when the engine ends are dropped. After the next start, the
  * sweep derives them from the states of the runs. */
 #pragma once
 

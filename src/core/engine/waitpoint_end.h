@@ -12,14 +12,14 @@ struct waitpoint_end {
     struct document_write write;
     struct bytes *output;       /* as received; NULL: none */
     struct waitpoint waitpoint; /* the token, with its output as it is stored */
-    size_t taken;               /* bytes of the output that were escaped so far */
+    size_t taken;               /* bytes of the output escaped so far */
     struct deferred deferred;
-    bool was_over; /* for done: the token was completed before, this output is discarded */
+    bool was_over; /* for done: the token was already completed, this output is discarded */
     void (*done)(struct waitpoint_end *op, enum err status);
 };
 
-/* Outputs up to this many bytes are stored even above the quota: the token itself
- * counted. */
+/* Outputs up to this many bytes are stored even above the quota, because the token itself
+ * was counted. */
 enum { WAITPOINT_OUTPUT_SMALL = 1024 };
 
 /* Returns ERR_QUOTA if the output is longer than that and exceeds the project's quota. */
@@ -27,7 +27,7 @@ enum err waitpoint_end_check(const struct environment *env, struct slice output,
                              struct failure *why);
 
 /* output: JSON, kept byte for byte; absent: none. done gets OK even if the token was
- * completed before (was_over), or ERR_NOT_FOUND. */
+ * already completed (was_over), or ERR_NOT_FOUND. */
 void waitpoint_end_begin(struct engine *engine, struct environment *env, struct slice id,
                          struct slice output, struct waitpoint_end *op,
                          void (*done)(struct waitpoint_end *op, enum err status));

@@ -6,20 +6,20 @@
  *                       └─ no sign of life for 60 s: it ends
  *
  * A session is a CLI (trigger dev), identified by the version that its dequeues name. A run
- * belongs to the newest session whose version has its task; a run that is locked to a
- * version, to the session that has this version. Two CLIs of one version are one session.
+ * belongs to the newest session whose version has its task; a run locked to a version
+ * belongs to the session that has this version. Two CLIs of one version are one session.
  *
- * When its code was edited, a CLI registers again and then dequeues with the new version.
- * That replaces its old one, which the CLI keeps for the runs that are locked to it. The
- * protocol does not say which CLI has sent a registration. It is derived from the number of
+ * After its code was edited, a CLI registers again and then dequeues with the new version.
+ * The new version replaces its old one, which the CLI keeps for the runs locked to it. The
+ * protocol does not say which CLI sent a registration. That is inferred from the number of
  * connected CLIs, and from the version that dequeues have stopped naming.
  *
- * Nor does it say to which CLI a closed connection belonged. If there are fewer sockets
+ * Nor does it say which CLI a closed connection belonged to. If there are fewer sockets
  * than sessions, a session without a sign of life since then, and for 6 s, is missing. Runs
- * that another session can execute, too, go to that one until the first one gives a sign of
- * life again.
+ * that another session can also execute go to that one until the first one shows a sign of
+ * life.
  *
- * After a restart CLIs need seconds to come back: for 60 s nothing is concluded from their
+ * After a restart, CLIs need seconds to reconnect: for 60 s nothing is concluded from their
  * absence. Outside of dev there are no sessions: any worker that dequeues executes the
  * current version. */
 #pragma once
@@ -29,19 +29,19 @@
 
 enum {
     SESSION_LOST_MS = 60 * 1000,
-    SESSIONS_MAX = 16, /* per environment; the one silent for longest is replaced */
+    SESSIONS_MAX = 16, /* per environment; the one silent longest is replaced */
 };
 
-/* Audiences of runs (queue.h). In dev each session has one of its own, from 1 on, and runs
- * that no session has are AUDIENCE_NOBODY's. Elsewhere any worker takes those of
- * AUDIENCE_NOBODY; runs of plain registrations, AUDIENCE_PLAIN, are taken by some workers
- * only. */
+/* Audiences of runs (queue.h). In dev, each session has its own, from 1 on, and runs
+ * without a session have AUDIENCE_NOBODY. Elsewhere, any worker takes runs with
+ * AUDIENCE_NOBODY; runs of plain registrations, AUDIENCE_PLAIN, are taken only by some
+ * workers. */
 enum { AUDIENCE_NOBODY = 0, AUDIENCE_PLAIN = 1 };
 
 struct session {
     struct worker *current; /* its dequeues name it; a new registration changes it */
     uint32_t audience;      /* of its runs (queue.h) */
-    uint32_t held;          /* dequeues that wait in its line */
+    uint32_t held;          /* dequeues waiting in its line */
     bool has_asked;         /* a dequeue has named its version */
     bool has_replaced;      /* it has replaced another one, or is known not to */
     int64_t asked_since;    /* the first dequeue that did; monotonic ms, like those below */
@@ -59,11 +59,11 @@ struct dev_sessions;
 struct dev_sessions *dev_sessions_create(struct fleet *fleet, struct environment *env);
 void dev_sessions_destroy(struct dev_sessions *sessions);
 
-/* All runs and versions are loaded: sessions that existed before the start may come back
- * from now on. */
+/* Call it once all runs and versions are loaded: from now on, sessions that existed before
+ * the start may come back. */
 void dev_sessions_start(struct environment *env);
 
-/* In dev: takes ownership of a newly registered version, which becomes the current one. */
+/* In dev: takes ownership of a newly registered version, which becomes current. */
 void dev_sessions_add(struct environment *env, struct worker *worker);
 
 /* The current version was registered again. */
@@ -73,16 +73,16 @@ void dev_sessions_renew(struct environment *env);
 void dev_sessions_forget(struct environment *env, struct worker *worker);
 
 /* A dequeue begins that names this worker; absent: the current version. Returns its
- * session, new or known. Returns NULL if that session uses another version now, or the
- * version is unknown. */
+ * session, new or known; NULL if that session now uses another version, or the version is
+ * unknown. */
 struct session *dev_sessions_ask(struct environment *env, struct slice worker);
 
-/* Returns the session whose current version is this worker; absent: the environment's
- * current version. Returns NULL if there is none. Changes nothing. */
+/* Returns the session whose current version is this worker (absent: the environment's
+ * current version), or NULL. Changes nothing. */
 struct session *dev_sessions_asking(const struct environment *env, struct slice worker);
 
-/* Returns how long to hold a dequeue: shorter if it may have to name another version
- * soon. */
+/* Returns how long to hold a dequeue: shorter if it may soon have to name another
+ * version. */
 int64_t dev_sessions_hold_ms(const struct environment *env, const struct session *session,
                              int64_t wait_ms);
 
@@ -94,13 +94,13 @@ enum session_line { SESSION_SOCKET, SESSION_STREAM, SESSION_LINES };
 void dev_sessions_connect(struct environment *env, enum session_line line);
 void dev_sessions_disconnect(struct environment *env, enum session_line line);
 
-/* Returns how many ms ago the last connection closed, or the one with which the session
- * went missing, if it was silent since; it may come back. 0: it is connected, or
+/* Returns how many ms ago the last connection closed, or the one whose closing made the
+ * session go missing, if it has been silent since; it may come back. 0: it is connected, or
  * that is unknown. */
 int64_t dev_sessions_gone_ms(const struct environment *env, const struct session *session);
 
 /* Returns the session that executes the run; a missing one only if no other has its task.
- * Returns NULL if no session has the task in the version that the run needs. */
+ * NULL: no session has the task in the version that the run needs. */
 struct session *dev_sessions_of_run(const struct environment *env, const struct run *run);
 
 /* Returns the task as the newest session with it declares it; NULL: none has it. */
@@ -112,8 +112,7 @@ const struct worker_task *dev_sessions_task(const struct environment *env,
 struct session *dev_sessions_next(const struct environment *env,
                                   const struct session *session);
 
-/* Returns true for a while after a start: sessions that are not there may still come
- * back. */
+/* Returns true for a while after a start: absent sessions may still come back. */
 bool dev_sessions_may_return(const struct environment *env);
 
 /* Returns for how many ms dev_sessions_may_return will be true; 0: it is false. */

@@ -2,12 +2,12 @@
  *
  *   created, due, registered, promoted ─► versions_check ─► QUEUED or PENDING_VERSION
  *
- * A run that is locked to a version needs that one. If its trigger names a deployment by
- * its user's id, it needs the version of that deployment, and is locked to it as soon as it
+ * A run locked to a version needs that one. If its trigger names a deployment by the user's
+ * own id, it needs the version of that deployment, and is locked to it as soon as it
  * exists. Any other run needs the current version of its environment (worker_versions.h).
- * In dev a session must have the version (dev_sessions.h).
+ * In dev, a session must have the version (dev_sessions.h).
  *
- * The sweep finds waiting runs when another version becomes current, a deployment with a
+ * The sweep visits waiting runs when another version becomes current, a deployment with a
  * user's id becomes DEPLOYED, or sessions change. */
 #pragma once
 
@@ -15,7 +15,7 @@
 
 enum version_verdict {
     VERSION_IS_THERE,  /* and it has the run's task and queue */
-    VERSION_UNDECIDED, /* in dev: there is no session, or one may come back in a moment */
+    VERSION_UNDECIDED, /* in dev: there is no session, or one may come back soon */
     VERSION_NONE,      /* no version is current, or the one that the run needs is missing */
     VERSION_LACKS_TASK, /* the version that it needs, or every session, lacks its task */
     /* The task exists, but no kept version declares the queue. "task/<id>" always
@@ -25,19 +25,20 @@ enum version_verdict {
 
 enum version_verdict versions_check(const struct environment *env, const struct run *run);
 
-/* Returns true if the run must wait for a version: none that it could get has its task. */
+/* Returns true if the run must wait for a version, because none that it could get has its
+ * task. */
 bool versions_lack(const struct environment *env, const struct run *run);
 
-/* Locks a run whose trigger names a deployment to the version of that, if it exists and
- * has the task. */
+/* Locks a run whose trigger names a deployment to that deployment's version, if it exists
+ * and has the task. */
 void versions_lock(const struct environment *env, struct run *run);
 
-/* Outside of dev: returns true if the version for the run was registered by a worker that
- * has its code, and not deployed. */
+/* Outside of dev: returns true if the version for the run was not deployed but registered
+ * by a worker that has its code. */
 bool versions_is_plain(const struct environment *env, const struct run *run);
 
 struct worker;
 
-/* The deployment of the worker became DEPLOYED. Runs may now be locked to its version, and
- * those that wait for its user's id are released, whether it is promoted or not. */
+/* The worker's deployment became DEPLOYED. Runs may now be locked to its version, and those
+ * waiting for its user's id are released, whether it is promoted or not. */
 void versions_deployed(struct environment *env, struct worker *worker);

@@ -6,13 +6,13 @@
  *                 no worker for it is connected                   ─► no_worker
  *                 its queue is paused                             ─► queue_paused
  *                 all slots of the queue, of its key are taken    ─► queue_limit, …_key
- *                 all slots of its keys together are              ─► queue_total
+ *                 all slots of all its keys together are          ─► queue_total
  *                 all slots of the environment are                ─► environment_limit
- *                 none of that, in dev: no worker dequeues it     ─► no_worker
+ *                 none of these, in dev: no worker dequeues it    ─► no_worker
  *                 elsewhere: workers lack CPU or memory for it    ─► room
  *   its waits have ended, but no slot is free for it to continue  ─► one of these limits
  *
- * Derived from memory on each call. */
+ * Computed from memory on each call. */
 #pragma once
 
 #include "base/buf.h"
@@ -51,13 +51,13 @@ struct waiting {
     int64_t gone_ms; /* no_worker: since when the CLI's connection is closed; 0: unknown */
     int64_t returns_ms; /* how long a session may come back after a start; 0: no */
     enum version_verdict verdict;
-    const struct quota *full; /* its project's storage quota, if reached; NULL: it is not */
+    const struct quota *full; /* its project's storage quota, if reached; otherwise NULL */
 };
 
 const char *waiting_name(enum waiting_reason reason);
 
-/* The run must be in memory. full: the storage quota of its project if that is reached;
- * NULL: it is not. */
+/* The run must be in memory. full: its project's storage quota if that is reached,
+ * otherwise NULL. */
 void waiting_look(const struct tracked *run, const struct quota *full,
                   struct waiting *waiting);
 
@@ -65,12 +65,12 @@ void waiting_look(const struct tracked *run, const struct quota *full,
 void waiting_explain(const struct tracked *run, const struct waiting *waiting,
                      struct buf *out);
 
-/* Returns since when the oldest queued run is queued, whatever holds it; Unix ms; 0: none
- * is queued. */
+/* Returns since when the oldest queued run has been queued, whatever holds it; Unix ms; 0:
+ * none is queued. */
 int64_t waiting_oldest(const struct environment *env);
 
-/* Returns how many queued runs no connected worker would take even if it were idle: no
- * worker is connected, or none that has their code. Runs that wait for a version are not
+/* Returns the number of queued runs that no connected worker would take even if idle,
+ * because none is connected, or none has their code. Runs waiting for a version are not
  * queued yet. */
 uint32_t waiting_unserved(const struct environment *env);
 

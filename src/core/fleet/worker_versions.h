@@ -3,13 +3,13 @@
  *   plain registration ─────────────────────────────┐
  *   deployment: registered ─► DEPLOYED ─(promoted)──┴─► current
  *
- * One version is current. Outside of dev it is the one that was promoted last
+ * One version is current. Outside of dev it is the last one promoted
  * (api/workers/promotion.h); before the first promotion and in dev, the newest plain
  * registration. In dev, each version that a session dequeues with executes runs
  * (dev_sessions.h).
  *
- * Versions are stored as documents (api/workers/registration.h); this is the lookup in
- * memory. A developer creates one whenever a file is saved, so the oldest are removed.
+ * Versions are stored as documents (api/workers/registration.h); this is the in-memory
+ * lookup. A developer creates one with every saved file, so the oldest are removed.
  * Versions of deployments are removed with their deployments. */
 #pragma once
 
@@ -28,7 +28,7 @@ struct worker_task {
     struct bytes *queue; /* NULL: "task/<id>" */
     struct bytes *ttl;   /* NULL: none */
     int machine;         /* enum machine; -1: none named */
-    uint8_t big_machine; /* enum machine: after running out of memory; 0: no retry then */
+    uint8_t big_machine; /* enum machine: after running out of memory; 0: no retry */
     bool is_scheduled;
     struct bytes *schema;                   /* of its payload, JSON; NULL: none */
     struct bytes *cron, *timezone, *window; /* of its declared schedule; NULL: none */
@@ -46,7 +46,7 @@ enum {
     TASKS_KEPT = 50000,                        /* of all its versions together */
     PROJECT_VERSIONS_KEPT = 4 * VERSIONS_KEPT, /* of all its environments */
     PROJECT_TASKS_KEPT = 4 * TASKS_KEPT,
-    VERSIONS_SPARED = 20, /* each environment keeps these, however many its project has */
+    VERSIONS_SPARED = 20, /* each environment keeps these, whatever its project has */
     TASKS_SPARED = 1000,
     VERSIONS_REMEMBERED = 1000, /* removed versions whose names are kept */
     WORKER_VERSION_MAX = 24,
@@ -59,7 +59,7 @@ struct queue_limit {
     struct bytes *name;
     uint32_t limit;     /* for each concurrencyKey; UINT32_MAX: none of its own */
     uint32_t total;     /* for all of them together; UINT32_MAX: none */
-    bool is_named_only; /* declared by a task without a limit: an existing limit stays */
+    bool is_named_only; /* declared by a task, without a limit: an existing limit stays */
 };
 
 struct session;
@@ -75,9 +75,9 @@ struct worker {
     char external_id[3 * EXTERNAL_ID_MAX + 1]; /* its user's name for it; "": none */
     char archive_hash[65];                     /* SHA-256 of its archive, in hex */
     char runtime[WORKER_RUNTIME_MAX];          /* of the deployment: "node-22" */
-    bool is_deployed;    /* runs may get it; of a deployment: once it is DEPLOYED */
+    bool is_deployed;    /* runs may get it; with a deployment: once that is DEPLOYED */
     bool has_limits;     /* its queues count as registered with its limits */
-    uint32_t promotions; /* promotions to it in flight: it is kept meanwhile */
+    uint32_t promotions; /* promotions to it in flight; it is kept meanwhile */
     int64_t created_at;
     struct worker_task *tasks; /* by id */
     size_t task_count;
@@ -117,8 +117,8 @@ void worker_sort(struct worker *worker);
 void workers_add(struct workers *workers, struct worker *worker);
 void worker_destroy(struct worker *worker);
 
-/* Makes a worker that was added the current one. pointer: the version of the document that
- * says so. */
+/* Makes an added worker the current one. pointer: the version of the document that says
+ * so. */
 void workers_promote(struct workers *workers, struct worker *worker, uint32_t pointer);
 
 /* Returns true if nothing needs the worker, except perhaps runs. */
@@ -128,7 +128,7 @@ static inline bool workers_may_take(const struct workers *workers,
     return worker != workers->current && !worker->promotions;
 }
 
-/* Removes the worker, which is not the current one; it is the caller's then. */
+/* Removes the worker, which must not be the current one; the caller then owns it. */
 void workers_take(struct workers *workers, struct worker *worker);
 
 /* How many versions and tasks other environments of a project have. */
@@ -141,16 +141,16 @@ struct sibling_workers {
     bool is_branch;                      /* the environment itself is one */
 };
 
-/* Removes and returns the oldest version if a limit is exceeded; it is the caller's then.
- * Preview branches together may have half of what their project may, and do not displace
- * versions of other environments with more than that.
- * Never the current one, one that is being promoted, or a deployment's; and for the limits
- * of the project, none that a session has. Returns NULL if none has to go. */
+/* Removes and returns the oldest version if a limit is exceeded; the caller then owns it.
+ * Preview branches together may have half of what their project may, and with more than
+ * that they displace no versions of other environments. Never returns the current one, one
+ * that is being promoted, or a deployment's; nor, for the project's limits, one that a
+ * session has. Returns NULL if none must go. */
 struct worker *workers_take_excess(struct workers *workers,
                                    struct sibling_workers siblings);
 
-/* Remembers that a deployment's version was removed, for the error of requests that name
- * it. */
+/* Remembers that a deployment's version was removed, for the error that requests naming it
+ * get. */
 void workers_note_gone(struct workers *workers, struct slice version);
 bool workers_knows_gone(const struct workers *workers, struct slice version);
 
@@ -167,16 +167,15 @@ const struct worker *workers_current(const struct workers *workers);
 const struct worker *workers_by_version(const struct workers *workers,
                                         struct slice version);
 
-/* Returns the version of a deployment in any state; NULL: it has none. */
+/* Returns the version of a deployment, in any state; NULL: it has none. */
 struct worker *workers_by_deployment(const struct workers *workers,
                                      struct slice deployment);
 
-/* Returns the highest version that is DEPLOYED under this name of its user; NULL: none
- * is. */
+/* Returns the highest version DEPLOYED under this name given by a user, or NULL. */
 const struct worker *workers_by_external(const struct workers *workers, struct slice id);
 
-/* Returns the version for the run: the one that it is locked to; or that of the deployment
- * which its trigger names; or the current one. NULL: that is missing. */
+/* Returns the version for the run: the one that it is locked to, that of the deployment
+ * which its trigger names, or the current one. NULL: that one is missing. */
 const struct worker *workers_for(const struct workers *workers, const struct run *run);
 
 const struct worker_task *worker_task(const struct worker *worker, struct slice task);
@@ -189,12 +188,13 @@ bool worker_has_queue(const struct worker *worker, struct slice queue);
 const struct worker_task *workers_task(const struct workers *workers, struct slice task);
 
 /* Returns the task from the version that will execute the run (workers_for), or from
- * another one if that is missing or lacks the task. */
+ * another one if that version is missing or lacks the task. */
 const struct worker_task *workers_task_of(const struct workers *workers,
                                           const struct run *run);
 
 /* Writes a version for a registration: "YYYYMMDD.n", n counted per day from 1, higher than
- * all kept or reserved versions. The store accepts one of two concurrent ones. */
+ * all kept or reserved versions. The store accepts only one of two concurrent
+ * registrations. */
 void workers_next_version(struct workers *workers, int64_t now_ms,
                           char out[WORKER_VERSION_MAX]);
 
@@ -202,5 +202,5 @@ void workers_next_version(struct workers *workers, int64_t now_ms,
 void workers_take_version(struct workers *workers, int64_t now_ms,
                           char out[WORKER_VERSION_MAX]);
 
-/* A deployment has this version; called at start. */
+/* A deployment has this version; called at startup. */
 void workers_reserve_version(struct workers *workers, struct slice version);

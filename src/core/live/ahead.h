@@ -7,11 +7,11 @@
  *
  * A walk goes through the runs of a topic in the order of their last change (order.h). A
  * run that changes all the time is always at the end of that order, and the walk might
- * never reach it. So every eighth frame of a walk takes runs from the end: first the runs
- * that change most often (among equals, the one that has waited longest), then the newest.
- * While more of these busy runs wait than fit into a frame, every second frame is for them.
- * So a run that changes between any two frames is sent at least once in 16 frames, along
- * with up to three others of its kind even if each of them fills a frame. */
+ * never reach it. So every eighth frame of a walk takes runs from the end: first those that
+ * change most often (among equals, the one that has waited longest), then the newest. While
+ * more of these busy runs wait than fit into a frame, they get every second frame. A run
+ * that changes between any two frames is thus sent at least once in 16 frames, along with
+ * up to three others of its kind even if each of them fills a frame. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,16 +33,16 @@ struct sent_ahead {
     uint32_t frame;
 };
 
-/* The memory of one walk. NULL: nothing yet, as for most feeds. */
+/* The record of one walk. NULL: nothing yet, as for most feeds. */
 struct ahead {
     struct sent_ahead *sent; /* the newest such row of each run, by rev */
-    struct walk_step *steps; /* show which rows the walk sent in order */
+    struct walk_step *steps; /* tell which rows the walk sent in order */
     uint32_t count, step_count;
     uint32_t frames; /* sent by this walk so far */
-    bool crowded;    /* not all busy runs fit into the last frame of runs sent ahead */
+    bool crowded;    /* not all busy runs fit into the last frame sent ahead */
 };
 
-/* Forgets everything at the end of a walk, and sets *place to NULL. */
+/* Forgets everything, at the end of a walk, and sets *place to NULL. */
 void ahead_forget(struct ahead **place);
 
 /* Notes that the walk reached `seen` with rows that reflect every change up to
@@ -57,6 +57,6 @@ bool ahead_has(const struct ahead *ahead, uint64_t rev);
 bool ahead_visit_live(struct feed *feed);
 bool ahead_visit(struct feed *feed, struct subscription *sub);
 
-/* Counts the versions of the run that a live client skips: those between the newest that it
- * was sent and this one. Rows that are sent whole are not counted. */
+/* Counts the versions of the run that a live client skips: those between the newest one
+ * that it was sent and this one. Rows sent whole are not counted. */
 void ahead_count_conflated(const struct feed *feed, const struct run *run);

@@ -3,8 +3,9 @@
  *   certain ─► in doubt: another process may have written since ─┬─► certain again: waiters
  *                                                                └─► memory is given up
  *
- * In doubt, no "in sync" is sent, and no subscription is answered. Connections stay: most
- * doubts end when the database answers that nothing has changed. */
+ * Memory is in doubt when another gateway may lead by now. In doubt, no "in sync" is sent,
+ * and no subscription gets its response. Connections stay, because most doubts end when the
+ * database confirms that nothing has changed. */
 #pragma once
 
 #include "base/loop.h"
@@ -17,7 +18,7 @@ struct certainty_waiter {
 
 struct certainty {
     struct loop *loop;
-    bool (*is_certain)(void *owner); /* asked each time; NULL: always */
+    bool (*is_certain)(void *owner); /* called each time; NULL: always certain */
     void *owner;
     struct list waiting; // certainty_waiter::link
     struct deferred deferred;
@@ -38,12 +39,12 @@ void certainty_waiter_init(struct certainty_waiter *waiter,
                            void (*fn)(struct certainty_waiter *waiter));
 
 /* Calls the waiter's fn once, on the loop, when there is certainty again. Does nothing if
- * it waits already. */
+ * it is waiting already. */
 void certainty_wait(struct certainty *certainty, struct certainty_waiter *waiter);
 
-/* Does nothing if it does not wait. */
+/* Does nothing if it is not waiting. */
 void certainty_forget(struct certainty_waiter *waiter);
 
-/* The doubt has ended: calls the waiters, as many in a turn as it has time for. A waiter
- * may meet the next doubt, and then waits again. */
+/* The doubt has ended: calls the waiters, as many per turn as there is time for. A waiter
+ * may run into the next doubt, and then waits again. */
 void certainty_return(struct certainty *certainty);

@@ -5,8 +5,8 @@
  *   windows:   the runs that live lists and counts show
  *   recent:    the ring of updates
  *   queues:    runs that wait for a worker
- *   stats:     samples of what happened
- *   tasks:     what each task did in the last hours
+ *   stats:     samples of its activity
+ *   tasks:     what each task did in the last few hours
  *
  *   seq:   0 ────── purged ───────── cold ──────────────────────── applied
  *               retention         only the store has it    memory has everything
@@ -14,7 +14,7 @@
  * Each change of a run has a number in its environment, its seq. A run's rev is the seq of
  * its last change.
  *
- * Everything that a client can name is looked up inside its environment, never by id alone,
+ * Anything that a client can name is looked up inside its environment, never by id alone,
  * so no tenant reaches another's runs. */
 #pragma once
 
@@ -44,11 +44,11 @@ struct fleet;
 struct tracked {
     struct run run;
     struct environment *env;
-    struct timer timer; /* until due_at, or until the run is given up */
+    struct timer timer; /* until due_at, or until the run counts as lost */
     struct queue_item item;
     struct topic *topic; /* for subscriptions to this run; NULL: there are none */
     int64_t alive_until; /* monotonic ms; heartbeats move it */
-    /* The same, moved by each call of the CLI that polls the run; 0: none does. */
+    /* The same, moved by each poll of the run by the CLI; 0: it does not poll. */
     int64_t polled_until;
     bool in_flight; /* a commit of the run is in flight */
 };
@@ -73,14 +73,14 @@ struct environment {
     struct task_table tasks;
     struct figures *figures; /* the engine's; NULL: nothing is counted */
     struct view views[VIEWS_MAX];
-    /* Counts the views in use of its project, or of the preview branches inside that; NULL:
+    /* Counts the views in use by its project, or by the project's preview branches; NULL:
      * no project. */
     struct quota *project_views;
 
     uint64_t applied; /* every change up to here is in memory */
-    uint64_t cold;    /* of changes up to here, memory has only unfinished runs */
+    uint64_t cold;    /* of runs last changed up to here, memory has only unfinished ones */
     uint64_t purged;  /* highest rev that retention removed */
-    int64_t floor;    /* Unix ms; every final run that last changed before it was removed */
+    int64_t floor;    /* Unix ms; every final run last changed before it was removed */
 
     struct certainty *certainty; /* the engine's; NULL: memory is never in doubt */
     struct engine *engine;       /* decides about runs; borrowed */
@@ -89,18 +89,18 @@ struct environment {
     size_t run_bytes;    /* of all runs in memory */
     struct quota finals; /* bytes of the final ones; it has no limit of its own */
     size_t budget;       /* for finals.used */
-    uint32_t evict_from; /* place in the order of all runs where eviction continues */
+    uint32_t evict_from; /* where eviction continues in the order of all runs */
     uint32_t unfinished;
     uint32_t unfinished_by_status[RUN_CANCELED];
     uint32_t holders; /* references by environment_hold */
-    /* Counts the unfinished runs of its project, or of the preview branches inside that,
-     * and runs that are being triggered; NULL: no project. */
+    /* Counts the unfinished runs of its project, or of the project's preview branches, and
+     * runs being triggered; NULL: no project. */
     struct quota *project_unfinished;
-    /* Bytes of the final runs of its project that are in memory. trimmed_quota::largest is
-     * an environment. NULL: no project. */
+    /* Bytes of the project's final runs in memory. trimmed_quota::largest is an
+     * environment. NULL: no project. */
     struct trimmed_quota *project_final;
-    /* Bytes of unsent responses of its project, or of the preview branches inside that.
-     * Feeds wait until it has room. NULL: no project. */
+    /* Bytes of unsent responses of its project, or of the project's preview branches. Feeds
+     * wait until it has room. NULL: no project. */
     struct quota *answers;
 };
 
@@ -114,8 +114,8 @@ struct children {
 struct environment *environment_create(struct loop *loop, struct store *store,
                                        uint32_t number, const char *id, bool is_dev,
                                        size_t budget, uint32_t concurrency);
-/* Keeps the environment until environment_release, for a caller that uses it again later.
- * The environment of an archived branch leaves memory when it has no holder left. */
+/* Keeps the environment until environment_release, for a caller that will use it again. The
+ * environment of an archived branch leaves memory once it has no holders. */
 static inline void environment_hold(struct environment *env)
 {
     env->holders++;
@@ -136,7 +136,7 @@ void environment_key(const struct environment *env, struct slice id,
                      char key[ENVIRONMENT_KEY]);
 struct slice environment_key_id(const char *key);
 
-/* Returns true for preview and its branches, which count as one environment at the limits
+/* Returns true for preview and its branches, which count as one environment for the limits
  * of their project. */
 static inline bool environment_is_branch(const struct environment *env)
 {
@@ -150,8 +150,8 @@ static inline struct tracked *environment_find(const struct environment *env,
     return table_find(&env->runs, id);
 }
 
-/* Returns false if another process may have written since, so nothing may be reported as in
- * sync. */
+/* Returns false if another process may have written since, so that nothing may be reported
+ * as in sync. */
 static inline bool environment_is_certain(const struct environment *env)
 {
     return !env->certainty || certainty_holds(env->certainty);
@@ -169,11 +169,11 @@ static inline bool environment_is_cold(const struct environment *env)
 struct tracked *environment_put(struct environment *env, struct run *run, uint64_t seq);
 
 /* Returns true if retention has removed the run. A read of the store that began earlier may
- * still bring it. */
+ * still deliver it. */
 bool environment_has_purged(const struct environment *env, const struct run *run);
 
-/* Adds a run that was found in the store at start, without an update to listeners. Takes
- * ownership of its texts. */
+/* Adds a run found in the store at startup, without an update to listeners. Takes ownership
+ * of its texts. */
 struct tracked *environment_load(struct environment *env, struct run *run);
 
 /* Returns true if the final runs take more than the environment's budget, or those of its
@@ -183,13 +183,13 @@ static inline bool environment_is_over_budget(const struct environment *env)
     return env->finals.used > env->budget || trimmed_quota_excess(env->project_final);
 }
 
-/* Drops final runs, lowest rev first, until the rest takes no more than `keep` bytes; cold
- * rises. Stops when the turn's time is used up, and then returns true: call it again. */
+/* Drops final runs, lowest rev first, until the rest takes at most `keep` bytes; raises
+ * cold. Stops when the turn's time is used up, and then returns true: call it again. */
 bool environment_evict(struct environment *env, size_t keep);
 
 /* Moves purged and floor to this position, up to which retention has removed final runs,
  * and drops those runs from memory. Stops when the turn's time is used up, and then returns
- * true: call it again. *at is the rev up to which it has looked, 0 at the first call for a
+ * true: call it again. *at is the rev that it has got to, 0 at the first call for a
  * position. */
 bool environment_purge(struct environment *env, const struct store_position *position,
                        uint64_t *at);
@@ -197,7 +197,7 @@ bool environment_purge(struct environment *env, const struct store_position *pos
 const struct children *environment_children(const struct environment *env,
                                             struct slice parent);
 
-/* Returns the view that wanted describes, and counts one more use of it, which
- * view_release ends. When too many views leave fields out, returns a wider one, with up to
- * all that the token allows. Returns NULL when VIEWS_MAX others are in use. */
+/* Returns the view that wanted describes, and counts one more use of it, until
+ * view_release. If too many views leave fields out, returns a wider one, with up to all
+ * that the token allows. Returns NULL if VIEWS_MAX others are in use. */
 struct view *environment_view(struct environment *env, const struct view *wanted);

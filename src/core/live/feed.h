@@ -1,11 +1,10 @@
 /* feed.h - one client's position in the changes of its environment.
  *
  * A feed has two positions for its live subscriptions: `seen` (every run whose last change
- * is at or below it was sent) and `base` (at it, the client had everything). A new
- * subscription catches up with two positions of its own, and joins the live ones at a
- * moment when they are complete. A feed has no queue: the rows to send follow from its
- * position, either from the ring of recent updates (recent.h) or by a walk over the orders
- * (order.h).
+ * is at or below it was sent) and `base` (where the client had everything). A new
+ * subscription catches up with its own two positions, and joins the live ones at a moment
+ * when they are complete. A feed has no queue: its position determines the rows to send,
+ * either from the ring of recent updates (recent.h) or by a walk over the orders (order.h).
  *
  * A feed sends through a struct feed_ops, the same for WebSockets and every other
  * transport. */
@@ -30,12 +29,12 @@ struct feed_ops {
      * follows. */
     bool (*busy)(struct feed *feed);
     /* Called when the store failed to deliver runs to send: close the connection, and the
-     * client comes back with its position. Only called in a visit of this feed. */
+     * client comes back with its position. Only called during a visit to this feed. */
     void (*lost)(struct feed *feed);
-    /* Called soon before frames are sent: prefetches into the CPU caches what sending looks
-     * at, apart from the feed itself. May be NULL. */
+    /* Called shortly before frames are sent: prefetches the memory that sending accesses,
+     * apart from the feed itself. May be NULL. */
     void (*fetch)(const struct feed *feed);
-    /* One send may take a good part of a turn: the flush checks the time before each. */
+    /* One send may take a good part of a turn, so the flush checks the time before each. */
     bool heavy;
 };
 
@@ -67,7 +66,7 @@ struct feed_extras {
 };
 
 struct feed {
-    /* The fields that a visit looks at, next to each other. */
+    /* The fields that a visit accesses, next to each other. */
     struct list visit; // round::feeds; linked while in line
     const struct feed_ops *ops;
     struct environment *env;
@@ -76,14 +75,14 @@ struct feed {
     struct list live;     // subscription::link
     struct list catching; // subscription::link
     uint16_t subscriptions;
-    bool lagging : 1; /* not complete at its last visit, or not visited yet */
+    bool lagging : 1; /* incomplete at its last visit, or not visited yet */
     /* Made no progress because unsent responses take too much memory. */
     bool lacks_quota : 1;
     bool is_behind : 1;    /* for the log: lagging, and its socket was full */
     uint8_t visited;       /* lowest byte of env.applied at the last visit */
-    uint32_t filter_bytes; /* of the names of all its filters, those of watches too */
+    uint32_t filter_bytes; /* of the names of all its filters, including watches */
 
-    /* A page of the store that is being read or sent; NULL: none. */
+    /* The page from the store that is being read or sent; NULL: none. */
     struct feed_read *read;
     struct ahead *ahead;        /* rows sent ahead of the walk of the live subscriptions */
     struct feed_extras *extras; /* NULL: not needed so far */
@@ -115,28 +114,27 @@ void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment
 void feed_finish(struct feed *feed);
 
 /* Adds a subscription, which takes ownership of the filter. from_seq and from_base are its
- * position; 0 asks for a snapshot. The first rows are sent at the end of the turn. */
+ * position; 0 requests a snapshot. The first rows are sent at the end of the turn. */
 struct subscription *feed_subscribe(struct feed *feed, int64_t id, struct filter *filter,
                                     uint64_t from_seq, uint64_t from_base);
 
 /* Adds a subscription that is live at once, to a feed without subscriptions. Each change
- * after seq then arrives as the update that it was. Returns NULL if the ring does not have
- * all of them; the caller keeps the filter then. Otherwise takes ownership of the
- * filter. */
+ * after seq then arrives as a separate update. Returns NULL if the ring does not have all
+ * of them; the caller then keeps the filter. Otherwise takes ownership of the filter. */
 struct subscription *feed_follow(struct feed *feed, int64_t id, struct filter *filter,
                                  uint64_t seq);
 
 void feed_unsubscribe(struct feed *feed, struct subscription *subscription);
 struct subscription *feed_find(struct feed *feed, int64_t id);
 
-/* The socket took everything: the feed may be visited again. */
+/* The socket has sent everything: the feed may be visited again. */
 void feed_drained(struct feed *feed);
 
 /* Sends what is due now. Called by the hub's flush. */
 void feed_visit(struct feed *feed);
 
 /* Returns false while unsent responses take all the memory that the project may use for
- * them. The feed then begins nothing that may be long, and is visited again in a moment. */
+ * them. The feed then begins nothing that may be long, and is visited again shortly. */
 bool feed_has_quota(struct feed *feed);
 
 /* Visits the feed in this many ms, unless it is visited earlier. */
@@ -145,11 +143,11 @@ void feed_wait(struct feed *feed, int64_t ms);
 /* Returns true if the client has everything up to env.applied, as a ping may then state. */
 bool feed_in_sync(struct feed *feed);
 
-/* Returns how many runs in memory changed after `after` and match the filter. Returns -1 if
- * more of them may be in the store, or if counting takes too long. */
+/* Returns how many runs in memory match the filter and changed after `after`; -1 if more of
+ * them may be in the store, or if counting takes too long. */
 int64_t feed_count(struct environment *env, const struct filter *filter, uint64_t after);
 
-/* Forgets the subscription's own position: it is live now, at that of the feed. */
+/* Forgets the subscription's own position: it is now live, at the feed's. */
 void subscription_drop_own(struct subscription *sub);
 
 /* For a filter by run: returns its run, or NULL if it is not in memory. */

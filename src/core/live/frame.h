@@ -1,7 +1,7 @@
 /* frame.h - builds one frame of rows for one feed.
  *
  * Rows are added until 64 KiB are full, then the frame is sent. There is one such frame at
- * a time, on the loop thread; its memory is kept. */
+ * a time, on the loop thread; its memory is reused. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,9 +14,9 @@
 struct feed;
 
 enum {
-    FRAME_PLACES = 4096,     /* looked at in one visit */
-    FRAME_PLACES_LEAST = 16, /* the least, however many subscriptions there are */
-    FRAME_LOOKS = 32 * 1024, /* looks of a subscription at a place, in one visit */
+    FRAME_PLACES = 4096,     /* places examined in one visit */
+    FRAME_PLACES_LEAST = 16, /* at least, however many subscriptions there are */
+    FRAME_LOOKS = 32 * 1024, /* comparisons of a place with a subscription, per visit */
 };
 
 /* Returns how many places, or updates of the ring, a visit may look at. Each is compared
@@ -31,12 +31,12 @@ static inline uint32_t frame_places(uint32_t subscriptions)
 
 void frame_start(void);
 
-/* Adds the part of the run that a client needs which had everything at base (render_since).
+/* Adds the part of the run needed by a client that had everything at base (render_since).
  * Returns false if it no longer fits. The first row always fits: a run that is too large
  * goes alone. */
 bool frame_add(const struct view *view, const struct run *run, uint64_t base);
 
-/* Adds a row that says that a run has left a live list. Call it first, while the frame has
+/* Adds a row stating that a run has left a live list. Call it first, while the frame has
  * space. */
 void frame_add_left(const struct view *view, const char *id, uint32_t version);
 

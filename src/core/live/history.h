@@ -1,10 +1,10 @@
-/* history.h - counts how often a run changed since a position.
+/* history.h - counts how often a run has changed since a position.
  *
  * For each of the last HISTORY_SIZE changes it has the seq of the same run's previous
- * change. Following this chain from a run's rev down to a position counts the versions
- * between them, so that skipped versions are counted exactly, at 8 bytes a change. The
- * array grows with the changes: environments that see few of them (most preview branches)
- * cost little. */
+ * change. Following this chain from a run's rev down to a position counts the versions in
+ * between, so that skipped versions are counted exactly, at 8 bytes per change. The array
+ * grows with the changes, so environments with few of them (most preview branches) cost
+ * little. */
 #pragma once
 
 #include <stdint.h>
@@ -21,6 +21,6 @@ struct history {
 void history_finish(struct history *history);
 void history_note(struct history *history, uint64_t seq, uint64_t rev_before);
 
-/* Returns the seq of the same run's previous change. Returns 0 if this one created the run,
- * or if the history does not reach back that far. */
+/* Returns the seq of the same run's previous change; 0 if this one created the run, or if
+ * the history does not reach back that far. */
 uint64_t history_before(const struct history *history, uint64_t seq);

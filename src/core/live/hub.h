@@ -1,4 +1,4 @@
-/* hub.h - topics of one environment: which feeds and windows a change of a run concerns.
+/* hub.h - topics of one environment: which feeds and windows a run's change concerns.
  *
  * A topic is a kind and a name: all runs, a tag, a batch or one run; for live lists also a
  * task or a queue. A topic has up to three things:
@@ -12,7 +12,7 @@
  *
  * To visit a listener is to let its feed, the connection of that client, send what is due.
  * The flush visits feeds in rounds until the turn's time is used up, and continues in the
- * next turn. Publishing a change only marks topics: it does no I/O and calls no callbacks,
+ * next turn. Publishing a change only marks topics: it does no I/O and makes no callbacks,
  * so no listener can leave meanwhile. */
 #pragma once
 
@@ -34,10 +34,10 @@ struct update;
 
 struct topic {
     enum topic_kind kind;
-    bool marked; /* one of its runs has changed since the visits to its listeners began */
-    bool begun;  /* its listeners are being visited, maybe over several turns */
-    struct bytes *name;      /* NULL for TOPIC_ALL */
-    uint64_t listened_since; /* it had a listener for every change after this seq */
+    bool marked;        /* one of its runs has changed since its listeners' visits began */
+    bool begun;         /* its listeners are being visited, maybe over several turns */
+    struct bytes *name; /* NULL for TOPIC_ALL */
+    uint64_t listened_since; /* it has had a listener for every change after this seq */
     /* Empty except for TOPIC_ALL, TOPIC_TAG and TOPIC_BATCH. */
     struct order order;
     struct list places;     // window_place::link
@@ -45,14 +45,15 @@ struct topic {
     struct list link;       // round::topics
     struct subscription **listeners; /* subscription::place is the index of each */
     uint32_t listener_count, listener_capacity;
-    uint32_t next; /* while begun: index of the listener that is visited next; else 0 */
+    uint32_t next; /* while begun: index of the next listener to visit; otherwise 0 */
 };
 
-/* Topics of one run: all, its batch, and its tags. A stored run may have more tags than a
- * client may give it. */
+/* Topics of one run: all, its batch, and its tags. A stored run may have more tags than
+ * clients may give it. */
 enum { RUN_TOPICS_MAX = 2 + 2 * RUN_TAGS_MAX };
 
-/* The topics whose orders have a run. A change looks them up once, for all that it does. */
+/* The topics whose orders contain a run. A change looks them up once, for everything that
+ * it does. */
 struct run_topics {
     struct topic *list[RUN_TOPICS_MAX];
     uint32_t count;
@@ -69,17 +70,17 @@ struct hub {
     struct environment *env;
     struct table topics[TOPIC_KINDS]; /* by name; the one of TOPIC_ALL is `all` */
     struct topic all;
-    struct round round; /* those left of the current round */
-    struct round later; /* those that have come since it began */
+    struct round round; /* what is left of the current round */
+    struct round later; /* feeds that were added since it began */
     struct flusher flusher;
     /* runs_last: after the flusher that sends the frames of this turn */
     struct flusher noter;
     struct certainty_waiter silent; /* linked while a flush waits for the end of a doubt */
-    /* When the last flush ended. Every feed that was not lagging had everything up to this
-     * seq. */
+    /* At the end of the last flush, every feed that was not lagging had everything up to
+     * this seq. */
     uint64_t flushed;
     uint32_t feeds;
-    /* Times of the oldest change that was not flushed yet; monotonic µs. */
+    /* Times of the oldest change not flushed yet; monotonic µs. */
     int64_t marked_us; /* when it was applied; 0: every change was flushed */
     int64_t synced_us; /* when the store had synced it to disk */
 };
@@ -87,14 +88,15 @@ struct hub {
 void hub_init(struct hub *hub, struct environment *env);
 void hub_finish(struct hub *hub);
 
-/* Returns NULL if there is no such topic. That of one run exists only while it has
+/* Returns NULL if there is no such topic. A run's own topic exists only while it has
  * listeners. */
 struct topic *hub_find(struct hub *hub, enum topic_kind kind, struct slice name);
 
-/* Returns the topic, and creates it if it is missing. End the use with hub_release. */
+/* Returns the topic, and creates it if it is missing. Call hub_release when done with
+ * it. */
 struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct bytes *name);
 
-/* Returns true if a feed follows the topic, or did a moment ago and left a kept view
+/* Returns true if a feed follows the topic, or recently did and left a kept view
  * (kept_view.h). */
 static inline bool topic_has_listeners(const struct topic *topic)
 {
@@ -111,9 +113,9 @@ void hub_release(struct hub *hub, struct topic *topic);
 /* The same after a listener has left the topic. */
 void hub_leave(struct hub *hub, struct topic *topic);
 
-/* hub_remove_run takes the run out of the orders of its topics; its rev and tags must still
+/* hub_remove_run removes the run from the orders of its topics; its rev and tags must still
  * be the old ones. hub_append_run adds it at their ends, and sets topics to those that it
- * is in. hub_insert_run, for the start, adds it anywhere. */
+ * is in. hub_insert_run, for use at startup, adds it anywhere. */
 void hub_remove_run(struct hub *hub, struct tracked *run);
 void hub_append_run(struct hub *hub, struct tracked *run, struct run_topics *topics);
 void hub_insert_run(struct hub *hub, struct tracked *run);

@@ -1,11 +1,11 @@
 /* kept_view.h - keeps a client's view in use between two of its polls.
  *
- *   poll answered ─► kept view ─► poll again: follows the ring from where it was
+ *   poll ends ─► kept view ─► next poll: follows the ring from where it was
  *
- * A kept view stays at the topic of a feed that has left. Changes of the topic continue to
- * be encoded in the feed's view until the client is back, so it gets exactly the columns
- * that changed meanwhile. All feeds with the same view that leave a topic share one kept
- * view, which then lasts longer. */
+ * A kept view stays at the topic when a feed leaves. Changes of the topic continue to be
+ * encoded in the feed's view until the client is back, so it gets exactly the columns that
+ * changed meanwhile. All feeds with the same view that leave a topic share one kept view,
+ * whose time they extend. */
 #pragma once
 
 #include "base/list.h"
@@ -22,9 +22,9 @@ struct kept_view {
     struct list link;       // the caller's
 };
 
-/* Finishes a feed with one subscription, and leaves a kept view. A new one is appended to
- * `kept_views`. */
+/* Finishes a feed that has one subscription, and leaves a kept view. A new one is appended
+ * to `kept_views`. */
 void feed_finish_keeping_view(struct feed *feed, int64_t ms, struct list *kept_views);
 
-/* Ends the kept view before its time. */
+/* Ends the kept view early. */
 void kept_view_end(struct kept_view *kept_view);

@@ -1,8 +1,8 @@
 /* recent.h - the ring of recent updates of one environment.
  *
- * An update is one change: its seq, the run's facts at that seq that filters look at, and
- * one shared frame for each view in use. The ring holds up to RECENT_BYTES of them. It
- * drops the oldest first, and `dropped` is the seq of the last one that it dropped. */
+ * An update is one change: its seq, the run's facts at that seq (those that filters need),
+ * and one shared frame for each view in use. The ring holds up to RECENT_BYTES of updates.
+ * It drops the oldest first, and `dropped` is the seq of the last one dropped. */
 #pragma once
 
 #include <stdbool.h>
@@ -44,7 +44,7 @@ static inline struct update *recent_at(const struct recent *recent, uint32_t i)
     return recent->updates[(recent->first + i) & (recent->capacity - 1)];
 }
 
-/* Makes an update with the facts of the run at this change. The caller adds the frames. */
+/* Creates an update with the run's facts at this change. The caller adds the frames. */
 struct update *update_create(uint64_t seq, const struct run *run);
 
 static inline struct facts facts_of_update(const struct update *update)

@@ -7,15 +7,15 @@
 
 struct run_read {
     struct environment *env;
-    struct bytes *id; /* used by run_read.c, like the next two */
+    struct bytes *id; /* private to run_read.c, like the next two */
     struct deferred deferred;
     struct list link; // run_load::reads
     void (*done)(struct run_read *read, enum err status);
     const struct run *run; /* borrowed until done returns */
-    bool loaded;           /* from the store: only callers of this read have its texts */
+    bool loaded;           /* from the store: only this read's callers have its texts */
 };
 
-/* Calls done later, in no case from inside this call, wherever the run is. */
+/* Calls done later, never from inside this call, wherever the run is. */
 void run_read_begin(struct environment *env, struct slice run_id, struct run_read *read,
                     void (*done)(struct run_read *read, enum err status));
 

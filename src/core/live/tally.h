@@ -5,9 +5,9 @@
  *   begin ─► the store counts up to seq R ──────────────┐
  *            changes are noted meanwhile ─► those above R ┴─► exact; changes keep it so
  *
- * So a count is exact at every position, and costs only one look at each run that changes.
- * When a period moves, the store also counts the runs before its new start, and they are
- * subtracted. */
+ * A count is thus exact at every position, and costs only one look at each run that
+ * changes. When a period moves, the store also counts the runs before its new start, and
+ * they are subtracted. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,9 +25,9 @@ struct tally {
     uint64_t step;  /* rises each time the counts change */
     uint32_t users; /* watches that show the counts; without any, nothing is counted */
     bool exact;
-    bool stale;   /* retention has removed runs since: count them again */
-    bool refused; /* the store could not count them within the time limit of a read */
-    struct tally_load *load; /* a count of the store in progress; NULL: none */
+    bool stale;              /* retention has removed runs since then: count again */
+    bool refused;            /* the store could not count them within a read's time limit */
+    struct tally_load *load; /* a count by the store in progress; NULL: none */
     /* Called when the store has counted, or the period has moved. */
     void (*changed)(struct window *window);
     struct timer timer; /* for the next message with the counts */
@@ -38,14 +38,14 @@ struct tally {
 enum { TALLY_NONE = 0xff };
 void tally_note(struct tally *tally, const struct run *run, uint8_t before, uint8_t after);
 
-/* Has the store count for the window, if its tally has users and is not exact. */
+/* Makes the store count for the window, if its tally has users and is not exact. */
 void tally_begin(struct window *window);
 
 /* Moves the start of the query's period to `from`. If there are exact counts, they are
- * corrected first: the period moves when the runs before it were counted and subtracted.
- * Does nothing while a count is in progress. */
+ * corrected first: the period moves once the runs before it have been counted and
+ * subtracted. Does nothing while a count is in progress. */
 void tally_advance(struct window *window, int64_t from);
 
-/* Discards the counts, and one that is in progress: the last user has left, or the window
+/* Discards the counts, and one in progress, because the last user has left or the window
  * ends. */
 void tally_stop(struct window *window);

@@ -4,10 +4,10 @@
  *
  * Watches of equal queries share a window (window.h), which has the newest runs that match.
  * A client is sent the difference between the window as it was when the client was complete
- * (`seen`) and as it is now: runs that left, came or changed. So a slow client skips
- * states, but never the last one. A client that was away for longer than the window
- * remembers departures gets the whole list again. A watch ends with its connection: the
- * client cannot resume it. */
+ * (`seen`) and as it is now: runs that left, entered or changed. So a slow client skips
+ * states, but never the last one. A client that lags further than the window remembers
+ * departures gets the whole list again. A watch ends with its connection: the client cannot
+ * resume it. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,11 +30,11 @@ struct watch {
     struct window *window;
     uint32_t limit; /* rows; 0: counts only */
     bool counts;
-    bool fresh;    /* no row was sent yet, or the client has to forget its rows */
+    bool fresh;    /* no row was sent yet, or the client must forget its rows */
     bool open;     /* the last frame said `more` */
-    bool begun;    /* a frame of the pass was made, with the rows that left */
+    bool begun;    /* a frame of the pass was built, with the rows that left */
     uint64_t seen; /* step of the window at which the client had everything */
-    uint64_t base; /* seq, the same */
+    uint64_t base; /* seq of the same moment */
     uint64_t pass_step, pass_seq; /* of the difference that is being sent; 0: none */
     char at[RUN_ID_MAX];          /* the last run of it that was sent; "": none yet */
     struct watch_page *page;      /* runs that are not in memory; NULL: none needed */
@@ -52,8 +52,8 @@ struct watch *watch_open(struct feed *feed, int64_t id, struct query *query, uin
 
 void watch_close(struct watch *watch);
 
-/* Returns NULL if the feed has none of this id. */
+/* Returns NULL if the feed has none with this id. */
 struct watch *watch_find(struct feed *feed, int64_t id);
 
-/* Sends what is due, while the socket takes it. */
+/* Sends what is due, while the socket accepts it. */
 void watch_visit_all(struct feed *feed);

@@ -7,13 +7,12 @@
  * All watches (watch.h) with equal queries share one window. A run enters when it matches.
  * It leaves when its status no longer matches, when a newer run takes its place, when the
  * start of the query's period moves past it, or when retention removes it. Each change of
- * the set is a step. An entry knows the step at which it came, and the last departures are
- * kept with theirs. So the window can show the set as it was at an earlier step, and the
- * difference to it is what a client needs that was complete then (watch.c). A client costs
- * one step, not a queue.
+ * the set is a step. An entry knows the step at which it entered, and the last departures
+ * are kept with theirs. So the window can show the set as it was at an earlier step; a
+ * client that was complete then needs just the difference (watch.c). A client costs one
+ * step, not a queue.
  *
- * An entry has only a few facts. Its run is in memory or in the store, and is found by its
- * id. */
+ * An entry has only a few facts. Its run is in memory or in the store, found by its id. */
 #pragma once
 
 #include <stdbool.h>
@@ -53,7 +52,7 @@ struct window {
     struct environment *env;
     struct query *query;
     /* Entries are in any order. `order` has the index of each: those of the entries, newest
-     * id first, then the `capacity - count` unused ones. So a run that comes or leaves
+     * id first, then the `capacity - count` unused ones. So a run that enters or leaves
      * moves indexes, not entries. */
     struct window_entry *entries;
     uint16_t *order;
@@ -61,11 +60,11 @@ struct window {
     struct window_departure *departed; /* a ring; NULL: nothing has left */
     uint64_t departures;               /* how many have left so far */
     uint64_t forgotten; /* departures up to this step may be missing from the ring */
-    uint64_t step;      /* rises when the set, or a run in it, changes */
-    uint64_t evaluated; /* seq of the change that was evaluated last */
-    bool listed;        /* the entries were read */
-    bool more;          /* older runs may match that are not among the entries */
-    /* The store could not find the runs within the time limit of a read. */
+    uint64_t step;      /* rises whenever the set, or a run in it, changes */
+    uint64_t evaluated; /* seq of the last change that was evaluated */
+    bool listed;        /* the entries have been read */
+    bool more;          /* older runs that match may be missing from the entries */
+    /* The store could not find the runs within a read's time limit. */
     bool refused;
     bool marked;              /* its watches are in line for a visit */
     uint32_t lists;           /* watches that show rows, not only counts */

@@ -7,8 +7,8 @@
  *                      its status before and after ──────────────────────┘   evaluated once
  *
  * A window is at the first of these that its query names: batch, tags, tasks, queues,
- * statuses; with none of them, at the topic of all runs. So queries for other tasks, tags
- * or statuses cost a change nothing, however many there are. */
+ * statuses; with none of them, it is at the topic of all runs. So queries for other tasks,
+ * tags or statuses cost a change nothing, however many there are. */
 #pragma once
 
 #include "base/list.h"
@@ -22,7 +22,7 @@ enum {
     /* Windows of one environment; a long query counts several times (query_cost). A new run
      * may enter all of them within one turn. */
     WINDOWS_MAX = PROTOCOL_WATCHED,
-    /* Windows of a project, all its preview branches included. */
+    /* Windows of a project, including all its preview branches. */
     PROJECT_WINDOWS_MAX = 4 * WINDOWS_MAX,
 };
 
@@ -36,7 +36,7 @@ struct windows {
     struct list by_status[RUN_STATUS_COUNT]; // window_place::link
     /* Counts windows by their cost; outer: that of the project, or NULL. */
     struct quota quota;
-    struct timer timer; /* for what is checked each minute; armed while there are windows */
+    struct timer timer; /* for checks each minute; armed while there are windows */
 };
 
 void windows_init(struct windows *windows, struct environment *env);
@@ -45,10 +45,10 @@ void windows_finish(struct windows *windows);
 
 /* Returns the window of this query, and creates it if it is missing. Takes ownership of the
  * caller's reference to the query. Returns NULL if the environment or its project already
- * watches as many other queries as it may. */
+ * watches as many queries as it may. */
 struct window *windows_find(struct windows *windows, struct query *query);
 
-/* Begins the reads that the window needs after a watch came, or asks for more than
+/* Begins the reads that the window needs after a watch was added, or wants more than
  * before. */
 void windows_serve(struct window *window);
 
@@ -58,8 +58,8 @@ void windows_mark(struct window *window);
 /* Call this after a watch has left. Frees the window after the last one. */
 void windows_release(struct windows *windows, struct window *window);
 
-/* Evaluates a changed run for all windows that it may concern. before: as it was; NULL: it
- * was created. topics: those that it is in now. */
+/* Evaluates a changed run for all windows that it may concern. before: its previous state;
+ * NULL: it was created. topics: those that it is in now. */
 void windows_evaluate_all(struct windows *windows, const struct run *before,
                           const struct run *after, const struct run_topics *topics);
 

@@ -1,8 +1,8 @@
 /* debounce.h - debounced runs: how a run names its key, and what a push changes.
  *
  * A push is a debounced trigger whose key already has a delayed run. It delays that run
- * further instead of making another one; in trailing mode it also replaces the run's
- * payload and options. While the run is DELAYED, run_rare::waits is a mark of its key:
+ * further instead of creating another; in trailing mode it also replaces the run's payload
+ * and options. While the run is DELAYED, run_rare::waits is the mark of its key:
  *
  *   [{"type":"DEBOUNCE","key":"user-1"}]
  *
@@ -32,17 +32,16 @@ struct slice debounce_mark_of(const struct run *run);
 /* Returns false if a push now would delay the run beyond the push's max_delay_ms. */
 bool debounce_allows(const struct debounce *push, const struct run *run, int64_t now_ms);
 
-/* Pushes the run. with: what the push would have made. Adds to marks (enum change_marks).
- * Returns false if that changes nothing. */
+/* Pushes the run. with: the run that the push would have created. Adds to marks (enum
+ * change_marks). Returns false if that changes nothing. */
 bool debounce_push(const struct debounce *push, const struct run *with, struct run *run,
                    int64_t now_ms, unsigned *marks);
 
-/* Takes the key from the run. */
+/* Removes the key from the run. */
 void debounce_free_key(struct run *run);
 
-/* Claims that a push takes have an owner of their own, "<run id>/<random>": so a
- * repetition of the push, whose run is the same, finds them taken. Returns the run id, of
- * any owner. */
+/* Claims taken by a push have an owner like "<run id>/<random>", so that a repetition of
+ * the push, whose run is the same, finds them taken. Returns the run id of any owner. */
 struct slice debounce_owner_run(struct slice owner);
 
 /* Returns true if a push took the claim. */

@@ -1,9 +1,9 @@
 /* filter.h - which runs a subscription is about: those of a topic, or some of them.
  *
  * A topic is a kind and a name, for example a tag (core/live/hub.h). A filter has a topic,
- * maybe a time from which runs count, and a query (query.h) if it asks for more than that.
+ * maybe a time from which runs count, and a query (query.h) if it restricts more than that.
  *
- * Tags are only ever added to a run, and everything else here is fixed when it is created:
+ * Tags are only ever added to a run, and everything else here is fixed when it is created,
  * so a run never stops matching a filter. */
 #pragma once
 
@@ -25,7 +25,7 @@ enum topic_kind {
 struct filter {
     /* The topic's: a tag, or the id of a batch or run; NULL for TOPIC_ALL. */
     struct bytes *name;
-    /* If it names several tags, or tasks: all that it asks for; otherwise NULL. */
+    /* If it names several tags, or tasks: all of its conditions; otherwise NULL. */
     struct query *query;
     int64_t created_from; /* Unix ms; runs created earlier do not match; 0: any */
     enum topic_kind kind;

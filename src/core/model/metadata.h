@@ -6,10 +6,10 @@
  * prototype are refused.
  *
  * A malformed operation is an error, and so are operations that together would take longer
- * than about three milliseconds (three times removing an object from a list of 2,000). One
+ * than about three milliseconds (removing an object from a list of 2,000 three times). One
  * that does not fit the object (a path through a number, remove where there is no array, a
- * sum beyond the range of JSON numbers) changes nothing: its sender cannot know the present
- * object. */
+ * sum beyond the range of JSON numbers) changes nothing, because its sender cannot know the
+ * current object. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,13 +1,13 @@
-/* query.h - the runs that a client asks for: the filter of a list, in memory of its own.
+/* query.h - the runs that a client requests: a copy of a list's filter.
  *
- * Live lists and counts have a query each (core/live/window.h), and so has a subscription
- * whose filter asks for more than a topic (filter.h). The lists of values in it (tasks,
- * tags, …) are sorted and without repetitions, so that matching takes the logarithm of
- * their length: clients may watch with many long lists, and a change may have to be matched
- * with all of them.
+ * Each live list or count has a query (core/live/window.h), and so has a subscription whose
+ * filter restricts more than a topic (filter.h). Its lists of values (tasks, tags, …) are
+ * sorted and have no duplicates, so that matching takes time logarithmic in their length:
+ * clients may watch with many long lists, and a change may have to be matched with all of
+ * them.
  *
- * A query may have a period, such as the last 24 hours. The time from which runs count then
- * moves while clients watch (core/live/windows.c). */
+ * A query may have a period, such as the last 24 hours, which then moves while clients
+ * watch (core/live/windows.c). */
 #pragma once
 
 #include "runcast/run.h"
@@ -45,8 +45,9 @@ struct query_cost {
 
 struct query_cost query_cost(const struct query *query);
 
-/* The parts of a run that a filter or a subscription's query looks at, as they were at one
- * change. Tags are only ever added to a run, and the rest is fixed when it is created. */
+/* The parts of a run that a filter or a subscription's query depends on, as they were at
+ * one change. Tags are only ever added to a run, and the rest is fixed when it is
+ * created. */
 struct facts {
     const char *id;
     const struct bytes *task, *batch;
@@ -62,6 +63,6 @@ static inline struct facts facts_of(const struct run *run)
 /* Returns true if the facts meet every condition of the query that is about facts. */
 bool query_fits(const struct query *query, const struct facts *facts);
 
-/* Returns true if the run meets every condition of the query. The drivers of the store
- * check the same conditions of their rows. */
+/* Returns true if the run meets every condition of the query. The store's drivers check the
+ * same conditions on their rows. */
 bool query_matches(const struct query *query, const struct run *run);

@@ -1,4 +1,4 @@
-/* queue.h - chooses the run that is next.
+/* queue.h - chooses which run is next.
  *
  * An environment has queues, and a queue has one subqueue for each concurrencyKey. A
  * subqueue is a heap of items ordered by position, then by id. A run is offered when its
@@ -7,20 +7,20 @@
  *
  * Queues that can offer a run take turns, and so do the subqueues of a queue: neither a
  * long queue nor a high priority makes others wait for more than a round. Within a round,
- * the oldest position is first.
+ * the oldest position comes first.
  *
  *   queues ──► queue "task/a" (limit 3, paused?) ──► subqueue key "x": heap, running
  *                                                └─► subqueue key "":  heap, running
  *
- * Not every worker may have every item. An item waits for one audience, and callers that
- * request the next item name the audience they belong to. A subqueue has a heap for each
- * audience; they share its slots.
+ * Not every worker may have every item. An item waits for one audience, and a caller that
+ * requests the next item names its audience. A subqueue has a heap for each audience; they
+ * share its slots.
  *
  * An item whose slot was given back while it waited for something else may need a slot
- * again. AUDIENCE_RESUMED is for such items. They do not count as waiting, and a paused
- * queue offers them: pausing stops no run that has begun.
+ * again. AUDIENCE_RESUMED is for these items. They do not count as waiting, and even a
+ * paused queue offers them: pausing stops no run that has begun.
  *
- * Pure: this code does not know runs. Items are embedded in what they belong to. */
+ * Pure: this code does not know runs. Items are embedded in their owners. */
 #pragma once
 
 #include <stdbool.h>
@@ -55,12 +55,12 @@ struct queue_item {
 
 typedef struct slice queue_item_id_fn(const struct queue_item *item);
 
-/* A heap of items: those that wait in one subqueue for one audience, or the heads of such
+/* A heap of items: those waiting in one subqueue for one audience, or the heads of these
  * heaps. */
 struct queue_heap {
     struct queue_node *nodes;
     uint32_t count, capacity;
-    uint64_t round; /* that of the node that was served last */
+    uint64_t round; /* that of the last node served */
 };
 
 struct queues {
@@ -77,7 +77,7 @@ struct queues {
     queue_item_id_fn *id; /* breaks ties of position */
 };
 
-/* Settings by users, in addition to the limit that the worker's version declares. */
+/* Settings made by users, in addition to the limit that the worker's version declares. */
 struct queue_settings {
     bool paused;
     bool overridden;
@@ -125,18 +125,18 @@ void queues_leave(struct queues *queues, struct queue_item *item);
  * AUDIENCE_RESUMED goes before those of all others. */
 struct queue_item *queues_next(const struct queues *queues, uint32_t audience);
 
-/* Returns how many items wait for this audience, whatever they wait for. */
+/* Returns how many items wait for this audience, whatever holds them. */
 static inline uint32_t queues_waiting_for(const struct queues *queues, uint32_t audience)
 {
     return audience < queues->audiences ? queues->waiting_for[audience] : 0;
 }
 
-/* Returns the item that has waited for longest, even if it may not run; NULL: none
- * waits. */
+/* Returns the item that has waited longest, even if it may not run; NULL: none is
+ * waiting. */
 const struct queue_item *queues_oldest(const struct queues *queues);
 
-/* The same for one queue, searched among the `most` items that have waited for longest.
- * Returns NULL also if none of these is in the queue. */
+/* The same for one queue, searched among the `most` items that have waited longest. Also
+ * returns NULL if none of these is in the queue. */
 const struct queue_item *queues_oldest_of(const struct queues *queues, struct slice queue,
                                           uint32_t most);
 
@@ -151,7 +151,7 @@ struct queue_standing queues_standing(const struct queues *queues,
                                       const struct queue_item *item, uint32_t most);
 
 /* A worker version has registered the queue with this limit for each subqueue. UINT32_MAX:
- * only the environment's limit counts. 0 blocks the queue. Items that run above a lowered
+ * only the environment's limit counts. 0 blocks the queue. Items running above a lowered
  * limit continue. */
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit);
 
@@ -166,8 +166,8 @@ void queues_set_total(struct queues *queues, struct slice queue, uint32_t total)
 /* A worker version has registered the queue without a limit: its limit does not change. */
 void queues_register(struct queues *queues, struct slice queue);
 
-/* A version that had registered the queue was removed. With the last one the declared limit
- * goes, and the queue stays only while something needs it. */
+/* A version that had registered the queue was removed. The declared limit goes with the
+ * last one, and the queue stays only while something needs it. */
 void queues_forget_limit(struct queues *queues, struct slice queue);
 
 /* Sets the settings. A queue that is neither paused nor overridden stays only while

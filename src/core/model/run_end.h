@@ -1,7 +1,7 @@
-/* run_end.h - errors that the gateway ends runs with, and checks of worker requests.
+/* run_end.h - errors with which the gateway ends runs, and checks of worker requests.
  *
  * A worker's request names a snapshot of the run. The checks are whether that is the newest
- * one, and whether the request was carried out already. */
+ * one, and whether the request was already carried out. */
 #pragma once
 
 #include "runcast/run.h"
@@ -20,6 +20,6 @@ int64_t run_ttl_ms(const struct run *run);
 /* Returns true if this is the id of the run's newest snapshot. */
 bool run_is_newest(const struct run *run, struct slice snapshot);
 
-/* Returns true if this request took the run to its present state. */
+/* Returns true if this request brought the run into its current state. */
 bool run_was_asked_by(const struct run *run, struct slice request_id);
 void run_remember_request(struct run *run, struct slice request_id);

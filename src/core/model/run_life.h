@@ -34,15 +34,15 @@ enum run_event {
  * the event is not possible in this state. */
 enum err run_advance(struct run *run, enum run_event event, int64_t now_ms);
 
-/* Returns true while the run has a slot of its queue and of its environment. A run that
- * waits has none, and does not resume without one when its wait ends. */
+/* Returns true while the run has a slot of its queue and of its environment. A waiting run
+ * has none, and does not resume without one when its wait ends. */
 bool run_holds_slot(const struct run *run);
 
 /* Returns true while a worker has the run: with a slot, or waiting. */
 bool run_is_with_worker(const struct run *run);
 
-/* Returns the event of a run that ends with this error and is not retried.
- * TASK_RUN_CANCELLED, an error although no client canceled the run, is
+/* Returns the event for a run that ends with this error and is not retried.
+ * TASK_RUN_CANCELLED, which is an error although no client canceled the run, gives
  * EVENT_INTERRUPTED. */
 enum run_event run_event_of_error(struct slice error_json, bool is_dev);
 

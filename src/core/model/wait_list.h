@@ -1,4 +1,4 @@
-/* wait_list.h - the waits of a run: a JSON array that the run has, oldest wait first.
+/* wait_list.h - the waits of a run: a JSON array stored in the run, oldest wait first.
  *
  *   [{"type":"DATETIME","id":"waitpoint_…","until":…},
  *    {"type":"RUN","id":"run_…","batch":"batch_…","index":3,"completedAt":…}, …]
@@ -10,7 +10,7 @@
 #include "base/json/scan.h"
 #include "runcast/run.h"
 
-/* Most waits of one run at a time: the whole list is read when one of them ends. */
+/* Most waits of one run at a time, because the whole list is read when one of them ends. */
 enum { WAITS_MAX = 2000 };
 
 enum wait_type { WAIT_TIME, WAIT_RUN, WAIT_TOKEN, WAIT_TYPES };
@@ -20,9 +20,9 @@ struct wait {
     struct slice id;      /* "run_…", or "waitpoint_…" for a time or token */
     struct slice batch;   /* the run's batch; absent: none */
     uint32_t index;       /* of the run in its batch */
-    bool too_large;       /* there is no run, because the item was too large */
-    struct slice stream;  /* as JSON; for a token that a record of this input completes */
-    int64_t from;         /* how many records of the input came before that one */
+    bool too_large;       /* there is no run: its item was too large */
+    struct slice stream;  /* as JSON; for a token completed by a record of this input */
+    int64_t from;         /* how many of the input's records come before that one */
     int64_t until;        /* Unix ms; a time, or a token's timeout; 0: none */
     int64_t completed_at; /* Unix ms; 0: pending */
 };

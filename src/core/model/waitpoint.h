@@ -1,7 +1,7 @@
-/* waitpoint.h - a waitpoint with a document of its own: a token, or a time to wait for.
+/* waitpoint.h - a waitpoint that has a document: a token, or a time to wait for.
  *
  * A token is completed by a request, or by a record of an input stream. A time has a
- * document if it is remembered under an idempotency key. */
+ * document only if it has an idempotency key. */
 #pragma once
 
 #include "runcast/store.h"
@@ -18,9 +18,9 @@ struct waitpoint {
     struct bytes *output;
     struct bytes *output_type; /* NULL: application/json */
     struct tag_list *tags;     /* NULL: none */
-    /* For a token that a record of this input completes; NULL: none. */
+    /* For a token completed by a record of this input; NULL: none. */
     struct bytes *run, *stream;
-    /* How many records came before the first that completes it. */
+    /* How many records come before the first that completes it. */
     int64_t from;
 };
 
@@ -28,23 +28,23 @@ void waitpoint_finish(struct waitpoint *waitpoint);
 
 void waitpoint_set_output(struct waitpoint *waitpoint, struct slice text);
 
-/* Returns the change that writes the document. The document is stale since the waitpoint
- * ended. One that is pending without a timeout is stale since it was created, so retention
+/* Returns the change that writes the document. The document becomes stale when the
+ * waitpoint ends. A pending one without a timeout is stale from its creation, so retention
  * also removes tokens that are never completed, unless a run waits for them. */
 struct change waitpoint_change(const struct waitpoint *waitpoint, uint32_t env);
 
-/* Returns ERR_INTERNAL if it is not one of our documents; nothing needs waitpoint_finish
- * then. */
+/* Returns ERR_INTERNAL if it is not one of our documents; waitpoint_finish is then
+ * unnecessary. */
 enum err waitpoint_read(const struct document *document, struct waitpoint *waitpoint);
 
 /* Reads everything except the output, which may be large. */
 enum err waitpoint_read_head(const struct document *document, struct waitpoint *waitpoint);
 
-/* Returns true also for a document that cannot be read, because nothing will complete
+/* Also returns true for a document that cannot be read, because nothing will complete
  * it. */
 bool waitpoint_is_completed(const struct document *document);
 
-/* Returns true if it was completed, or its time has come. */
+/* Returns true if it was completed, or its time is up. */
 static inline bool waitpoint_is_over(const struct waitpoint *waitpoint, int64_t now_ms)
 {
     return waitpoint->completed_at || (waitpoint->until && waitpoint->until <= now_ms);

@@ -2,9 +2,9 @@
  *
  * Rows and messages are built as small arrays of members on the stack, because msgpack
  * states the number of members before the first one. One of two encoders then appends them
- * to a buffer. Values are borrowed, and must be valid JSON where they are JSON: the
- * encoders check nothing. A long value with an owner is not copied into the buffer of a
- * rope (base/rope.h). */
+ * to a buffer. Values are borrowed. JSON values must be valid, because the encoders check
+ * nothing. A long value with an owner is not copied into the buffer of a rope
+ * (base/rope.h). */
 #pragma once
 
 #include "base/rope.h"
@@ -19,7 +19,7 @@ enum value_kind {
     VALUE_REAL, /* written as 0 if it is not finite */
     VALUE_TEXT,
     VALUE_TIME, /* Unix ms; in JSON a string, in msgpack a timestamp (type -1) */
-    VALUE_JSON, /* in JSON as it is; in msgpack a str with that JSON */
+    VALUE_JSON, /* in JSON unchanged; in msgpack a str with that JSON */
     /* A text, as a JSON string; in msgpack a str with that, quotes included. */
     VALUE_QUOTED,
     VALUE_ERROR, /* owner: a stored error, written by run_error_render; as VALUE_JSON */

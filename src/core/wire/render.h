@@ -13,7 +13,7 @@
 #include "core/wire/view.h"
 #include "runcast/run.h"
 
-/* All of these append one row. In the buffer of a rope, long values are references. */
+/* Each of these appends one row. In the buffer of a rope, long values are references. */
 void render_whole(const struct view *view, const struct run *run, struct buf *out);
 
 /* Appends exactly the fields that differ, for a client that has `before`. status and
@@ -23,18 +23,18 @@ void render_whole(const struct view *view, const struct run *run, struct buf *ou
 void render_delta(const struct view *view, const struct run *before,
                   const struct run *after, struct buf *out);
 
-/* Appends what a client needs that had everything at base. The row is whole if whole_rev >
- * base or base is 0. Otherwise it has the small fields that can change (null where unset),
- * and metadata, output and error if they changed after base. */
+/* Appends what a client that had everything at base now needs. The row is whole if
+ * whole_rev > base or base is 0. Otherwise it has the small fields that can change (null
+ * where unset), and metadata, output and error if they changed after base. */
 void render_since(const struct view *view, const struct run *run, uint64_t base,
                   struct buf *out);
 
-/* Appends that the run has left the list that the client is shown. */
+/* Appends a row stating that the run has left the client's list. */
 void render_left(const struct view *view, const char *id, uint32_t version,
                  struct buf *out);
 
 /* Appends the value of a packet as JSON text: for SuperJSON its json member, untouched; for
  * text a JSON string. Returns false if there is no value, as for application/store. Content
- * that is not the JSON that its type claims becomes a string. type absent:
+ * that is not JSON although its type says so becomes a string. type absent:
  * application/json. */
 bool render_packet(struct bytes *content, struct slice type, struct buf *out);

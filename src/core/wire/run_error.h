@@ -1,10 +1,11 @@
-/* run_error.h - the error of a run as clients see it.
+/* run_error.h - a run's error as clients see it.
  *
  *   stored:  {"type":"BUILT_IN_ERROR","name":…,"message":…,"stackTrace":…}
  *            {"type":"INTERNAL_ERROR","code":…,"message":…}, {"type":"STRING_ERROR","raw":…}
  *   written: {"message":…,"name":…,"stackTrace":…}
  *
- * The code of an internal error is in its message: clients have no member for it. */
+ * The code of an internal error is part of its message, because clients have no member for
+ * it. */
 #pragma once
 
 #include "base/buf.h"

@@ -3,16 +3,16 @@
  *     {"key":"run_x","value":{"status":"EXECUTING",…},"headers":{"operation":"update"}}
  *
  * Every value is the text of a database column, or null. The view's vocabulary is that of
- * the SDK: A is SDK 3.x, which throws at words that it does not know, and B is 4.x. SDKs end
- * the subscription over content that is not the JSON that its type claims, and over errors
- * of unknown kinds: such values are corrected. */
+ * the SDK: A is SDK 3.x, which throws at unknown words, and B is 4.x. SDKs end the
+ * subscription when content is not JSON although its type says so, or when an error is of
+ * an unknown kind, so such values are corrected. */
 #pragma once
 
 #include "base/buf.h"
 #include "core/wire/view.h"
 #include "runcast/run.h"
 
-/* Columns that are not a field of their own, for view.skipped. */
+/* Columns without a field, for view.skipped. */
 enum {
     COLUMN_PAYLOAD_TYPE = 1 << FIELD_COUNT,
     COLUMN_OUTPUT_TYPE = 2 << FIELD_COUNT,
@@ -28,5 +28,5 @@ void shape_add_row(const struct view *view, const struct run *run, uint32_t fiel
 void shape_add_schema(uint32_t skipped, struct buf *out);
 
 /* Returns the bit of a column for view.skipped, by its name or by that of its field in
- * runs.v1. Returns 0 if it is unknown, or cannot be skipped. */
+ * runs.v1; 0 if it is unknown or cannot be skipped. */
 uint32_t shape_column(struct slice name, enum vocabulary vocabulary);

@@ -1,9 +1,9 @@
 /* view.h - how one kind of client sees runs: encoding, vocabulary, fields.
  *
- * Clients with the same view get the same bytes. An environment has at most VIEWS_MAX of
- * them, and a change is encoded once for each. Some of these places are only for views that
- * leave no field out, so that clients that leave out different fields cannot keep ordinary
- * clients away. */
+ * Clients with the same view get the same bytes. An environment has at most VIEWS_MAX
+ * views, and a change is encoded once for each. Some of these places are reserved for views
+ * that leave no field out, so that clients that leave out various fields cannot displace
+ * ordinary ones. */
 #pragma once
 
 #include <stdbool.h>
@@ -54,7 +54,7 @@ enum {
     VIEWS_MAX = 32,        /* per environment */
     NARROW_VIEWS_MAX = 16, /* of them: those whose clients leave something out */
     PROJECT_VIEWS_MAX = 4 * VIEWS_MAX,
-    /* An environment may have these, however many the rest of its project has. */
+    /* An environment may have these, whatever the rest of its project has. */
     VIEWS_SPARED = 8,
     NARROW_VIEWS_SPARED = 4,
 };
@@ -75,8 +75,7 @@ struct view {
     struct quota *quota; /* the project's, counts views in use; NULL: no project */
     uint64_t since;      /* changes after this one were encoded for it */
     uint8_t index;       /* index in the environment's views, and in an update's frames */
-    /* Turns an encoded message into what the transport sends; the same function for all of
-     * a view. */
+    /* Turns an encoded message into what the transport sends; one function per view. */
     struct bytes *(*wrap)(const struct rope *message, bool binary);
 };
 
@@ -87,5 +86,5 @@ enum field field_from_name(struct slice name);
 
 /* Counts one more user of the view, which keeps its place until view_release. */
 void view_use(struct view *view);
-/* Counts one user less. */
+/* Counts one user fewer. */
 void view_release(struct view *view);

@@ -1,6 +1,6 @@
 /* wire.h - reads and writes the messages of runs.v1 (runcast/protocol.h).
  *
- * In: JSON text in both subprotocols, read by jansson after its depth was checked. The
+ * In: JSON text in both subprotocols, read by jansson after a check of its depth. The
  * transport limits its size. Out: appended to a buffer in the view's encoding. The
  * transport wraps it. */
 #pragma once
@@ -19,7 +19,7 @@ enum wire_op { WIRE_HELLO, WIRE_SUB, WIRE_WATCH, WIRE_UNSUB, WIRE_AUTH };
 
 enum { WIRE_FIELDS_MAX = 64, WIRE_IGNORED_MAX = 16, WIRE_IGNORED_BYTES = 1024 };
 
-/* A message of the client. Owns what it refers to until wire_message_finish. */
+/* A message from the client. Owns what it refers to until wire_message_finish. */
 struct wire_message {
     enum wire_op op;
     int64_t id; /* of sub, watch and unsub: 0 … 2^53-1 */
@@ -29,7 +29,7 @@ struct wire_message {
     uint32_t fields;       /* hello: bit set after applying "-x" or the list */
     int64_t every_ms;      /* hello */
     bool vocabulary_b;     /* hello with api "2025-07-16" */
-    struct filter filter;  /* sub; whoever uses it takes ownership, and zeroes it here */
+    struct filter filter;  /* sub; its user takes ownership, and zeroes it here */
     int64_t limit;         /* sub; 0: none. watch: number of rows */
     struct json_t *wanted; /* watch: its filter, unread; NULL: none */
     bool counts;           /* sub, watch */
@@ -52,8 +52,8 @@ struct wire_limits {
     int64_t subscriptions, tags, message_bytes, messages_per_s, burst, watches, watch_limit;
 };
 
-/* ignored, here and below: members of the client's message that are not read; NULL: none.
- * expires_at 0: the token does not expire. */
+/* ignored, here and below: unknown members of the client's message; NULL: none. expires_at
+ * 0: the token does not expire. */
 void wire_welcome(const struct view *view, const char *epoch, uint64_t seq,
                   struct slice environment, int64_t expires_at,
                   const struct wire_limits *limits, const struct tag_list *ignored,
