@@ -1,4 +1,4 @@
-/* artifact_calls.h - the handlers of a bundle's signed upload URL. */
+/* artifact_calls.h - handlers of a bundle's signed upload URL. */
 #pragma once
 
 #include "api/request/route.h"

@@ -4,10 +4,10 @@
  *      ▲            │              │
  *      └── failed ──┘              └─ not taken for 15 minutes: removed
  *
- * Each bundle is a file in the folder artifacts of the data directory. The name of the file
+ * Each bundle is a file in the data directory's folder "artifacts". The file's name
  * contains the environment, the expiry, the length and the random part of the key. It ends
- * in ".part" while the file is written, so complete bundles are recognized after a restart.
- * A bundle is never in memory as a whole. */
+ * in ".part" while being written, so complete bundles are recognized after a restart. A
+ * bundle is never in memory as a whole. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,8 +24,8 @@ enum {
     ARTIFACT_RANDOM_LEN = 24,
     ARTIFACT_KEY_MAX = 48,  /* "bundles/", the random part, ".tar.gz" and a zero */
     ARTIFACTS_OPEN_MAX = 4, /* per environment */
-    /* All preview branches of a project. So a project has 16: prod and staging have four
-     * each, which branches cannot use up. */
+    /* For all preview branches of a project. A project thus has 16: prod and staging have
+     * four each, which branches cannot use up. */
     ARTIFACTS_OPEN_BRANCHES_MAX = 8,
 };
 
@@ -37,7 +37,7 @@ struct artifact {
     uint32_t env;                   /* number of the environment */
     int64_t length;                 /* exact size in bytes */
     int64_t written;                /* bytes on the disk, while it is not complete */
-    int64_t offered_at, expires_at; /* Unix ms; offered_at is 0 for one found at start */
+    int64_t offered_at, expires_at; /* Unix ms; offered_at is 0 for one found at startup */
     enum artifact_state state;
     struct list link; // artifacts::all
 };
@@ -49,7 +49,7 @@ struct artifacts *artifacts_create(struct loop *loop, const char *data, int64_t 
 /* Requires that no upload is being written. Ignores NULL. */
 void artifacts_destroy(struct artifacts *artifacts);
 
-/* Call this at start, before requests are accepted. Creates the folder, finds complete
+/* Call this at startup, before requests are accepted. Creates the folder, finds complete
  * bundles in it, and removes all other files. A file with a second name was taken by a
  * deployment. Returns ERR_INTERNAL with why. */
 enum err artifacts_start(struct artifacts *artifacts, struct failure *why);
@@ -59,7 +59,7 @@ void artifacts_stop(struct artifacts *artifacts);
 
 int64_t artifacts_bytes_max(const struct artifacts *artifacts);
 
-/* The environments that share limits with one. */
+/* Which environments share limits with one. */
 struct artifact_sharers {
     /* Returns true for those of its project. */
     bool (*of_project)(const void *owner, uint32_t env);
@@ -69,19 +69,19 @@ struct artifact_sharers {
 };
 
 /* Opens an upload. Returns ERR_BUSY if the environment has too many open, or the preview
- * branches of its project together. *artifact is valid until it expires. */
+ * branches of its project have. *artifact is valid until it expires. */
 enum err artifact_offer(struct artifacts *artifacts, uint32_t env,
                         const struct artifact_sharers *sharers, int64_t length,
                         struct artifact **artifact, struct failure *why);
 
-/* Returns the bytes that the open uploads of some environments take, or may take soon. */
+/* Returns the bytes that the open uploads of some environments take, or may soon take. */
 size_t artifacts_bytes(const struct artifacts *artifacts,
                        const struct artifact_sharers *sharers);
 
 /* Returns the bytes that were offered to any environment but are not on the disk yet. */
 uint64_t artifacts_reserved(const struct artifacts *artifacts);
 
-/* Returns the folder of the bundles; valid as long as artifacts. */
+/* Returns the folder of the bundles; valid as long as artifacts is. */
 const char *artifacts_folder(const struct artifacts *artifacts);
 
 /* Returns an open upload; NULL if it is unknown, expired, taken, or belongs to another
@@ -93,7 +93,8 @@ struct artifact *artifacts_find(struct artifacts *artifacts, uint32_t env,
 char *artifact_path(const struct artifacts *artifacts, const struct artifact *artifact,
                     bool is_part);
 
-/* Forgets the bundle and removes its file. It must not be being written or taken. */
+/* Forgets the bundle and removes its file, which must not be in the process of being
+ * written or taken. */
 void artifact_remove(struct artifacts *artifacts, struct artifact *artifact);
 
 /* Appends the text that an upload URL signs. */

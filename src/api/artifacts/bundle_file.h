@@ -1,4 +1,4 @@
-/* bundle_file.h - jobs on whole files of deployments, outside of the loop thread.
+/* bundle_file.h - jobs on whole files of deployments, off the loop thread.
  *
  * Each job is embedded by its owner, whose done may free it. The loop thread only begins
  * it. */
@@ -25,7 +25,7 @@ struct disk_asking {
 void disk_asking_begin(struct loop *loop, struct disk_asking *asking,
                        void (*done)(struct file_job *job));
 
-/* Makes an uploaded bundle the archive of a deployment: syncs it and gives it a second
+/* Turns an uploaded bundle into a deployment's archive: syncs it and gives it a second
  * name. The first name stays, in case the deployment cannot be written. */
 struct bundle_taking {
     struct file_job job;

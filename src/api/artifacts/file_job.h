@@ -1,11 +1,11 @@
-/* file_job.h - a job on files that runs outside of the loop thread.
+/* file_job.h - a job on files that runs off the loop thread.
  *
  *   loop: file_job_begin ─► another thread: work ─► loop: done
  *   loop: file_job_cancel ──────────────────┘ does not begin, or ends at its next piece
  *
  * A disk may be slow, so the loop never waits for one. work reads and writes only the
- * struct that embeds the job; names of such functions end in `_work`. done is called once,
- * also while the gateway stops. */
+ * struct that embeds the job; names of these functions end in `_work`. done is called once,
+ * even while the gateway is stopping. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ struct file_job {
     struct work pool; /* private */
 };
 
-/* Begins a job. The caller sets work and done before. */
+/* Begins a job. The caller has set work and done. */
 void file_job_begin(struct loop *loop, struct file_job *job);
 
 /* Cancels a job whose result is not needed any more: its client has left, or the gateway

@@ -3,9 +3,9 @@
  *   a single gateway                 a folder of its data directory   bundle_file.h
  *   gateways that share a database   the database                     kept_putting.h
  *
- * So a gateway that becomes the leader has the files that another one took. A file exists
- * completely or not at all. Each request is embedded by its owner; done is called once,
- * later. */
+ * A gateway that becomes the leader thus has the files that another one received. A file
+ * exists completely or not at all. Each request is embedded by its owner; done is called
+ * once, later. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,14 +26,14 @@ struct kept_files *kept_files_create(struct loop *loop, struct store *store,
 /* Requires that no request is in flight. Ignores NULL. */
 void kept_files_destroy(struct kept_files *files);
 
-/* Stops the sweep. Returns false while requests of the store are in flight: call it
+/* Stops the sweep. Returns false while requests to the store are in flight: call it
  * again. */
 bool kept_files_stop(struct kept_files *files);
 
 /* Returns the name of a deployment's file. ending: ".tar.gz", ".index.json" or ".log". */
 struct store_file_name kept_file_name(uint32_t env, const char *id, const char *ending);
 
-/* Makes an uploaded bundle the archive of a deployment. Keeps the uploaded file. */
+/* Turns an uploaded bundle into a deployment's archive. Keeps the uploaded file. */
 struct kept_taking {
     struct store_file_name name;
     char *from;   /* path; the owner's */
@@ -68,12 +68,12 @@ struct kept_writing {
 
 void kept_writing_begin(struct kept_files *files, struct kept_writing *writing);
 
-/* Does the same, without a callback: an error is logged. Takes a reference to content. A
- * reading that begins from now on gets what was written. */
+/* The same without a callback: an error is logged. Takes a reference to content. A read
+ * that begins from now on gets the new content. */
 void kept_files_write(struct kept_files *files, struct store_file_name name,
                       struct bytes *content);
 
-/* Reads a file from offset on. done gets ERR_NOT_FOUND if there is no such file. */
+/* Reads a file, starting at offset. done gets ERR_NOT_FOUND if there is no such file. */
 struct kept_reading {
     struct store_file_name name;
     int64_t offset; /* a multiple of FILE_PIECE_BYTES */
@@ -98,9 +98,9 @@ void kept_reading_cancel(struct kept_reading *reading);
 /* Removes a file, without a callback. If that fails, a later sweep removes it. */
 void kept_files_remove(struct kept_files *files, struct store_file_name name);
 
-/* Removes files that are not needed. Call it at start. In the folder they are removed at
- * once, in the database from now on. The env of a name is ENV_EVERY if it is unknown.
- * Returns ERR_INTERNAL with why if the folder cannot be created. */
+/* Removes files that are not needed. Call it at startup. In the folder they are removed at
+ * once, in the database over time. A name's env is ENV_EVERY if it is unknown. Returns
+ * ERR_INTERNAL with why if the folder cannot be created. */
 typedef bool kept_needed_fn(void *owner, const struct store_file_name *name);
 
 enum err kept_files_sweep(struct kept_files *files, kept_needed_fn *is_needed, void *owner,

@@ -12,7 +12,7 @@
 struct kept_putting {
     struct store *store;
     struct store_file request; /* the owner sets its name and size */
-    /* Requests a piece. Answer it by kept_putting_give or kept_putting_fail, now or
+    /* Requests a piece. Respond with kept_putting_give or kept_putting_fail, now or
      * later. */
     void (*need)(struct kept_putting *putting, int64_t offset, size_t len);
     void (*done)(struct kept_putting *putting, enum err status);

@@ -1,6 +1,6 @@
 /* kept_sweep.h - removes files from the store that are not needed, page by page.
  *
- * Such files are left by a gateway that ended while it wrote or removed one. A file that
+ * They are left over from a gateway that exited while writing or removing one. A file that
  * cannot be removed now is found by the next sweep. */
 #pragma once
 
@@ -11,7 +11,7 @@ struct kept_sweep {
     bool (*is_needed)(void *owner, const struct store_file_name *name);
     void *owner;
     void (*done)(struct kept_sweep *sweep);
-    bool stopping; /* set by the owner: end soon */
+    bool stopping; /* set by the owner, to end it soon */
 
     struct store_file request; /* private from here on */
     struct store_file_name *names;

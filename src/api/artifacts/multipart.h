@@ -9,7 +9,7 @@
  *   --boundary--                                        ─► multipart_end is OK
  *
  * The content of a part is passed on as it arrives and not stored. File names are ignored,
- * so nothing that a client writes there has an effect. */
+ * so whatever a client writes there has no effect. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,7 +36,7 @@ struct multipart {
     /* The line that divides parts, including the line break before it. */
     char divider[MULTIPART_BOUNDARY_MAX + 5];
     size_t divider_len;
-    size_t matched; /* how many of its bytes the last bytes of the body matched */
+    size_t matched; /* how many of its bytes the end of the body has matched */
 
     enum {
         MULTIPART_PREAMBLE, /* text before the first part is ignored */
@@ -50,9 +50,9 @@ struct multipart {
     size_t outside; /* bytes of preamble and epilogue */
 };
 
-/* Begins to parse. content_type: the header of the request. The owner sets the callbacks
- * and why before. Returns ERR_MEDIA_TYPE for another type, ERR_INVALID if the boundary is
- * missing or invalid. */
+/* Begins to parse. content_type: the request's header. The owner has set the callbacks and
+ * why. Returns ERR_MEDIA_TYPE for another type, ERR_INVALID if the boundary is missing or
+ * invalid. */
 enum err multipart_init(struct multipart *multipart, struct slice content_type);
 
 /* Parses the next piece. Returns ERR_INVALID if the body is malformed, or the error of a

@@ -2,7 +2,7 @@
  *
  *   created (empty, or with its runs at once) ─► sealed: each item is a run or an error
  *
- * The document does not store whether the batch has ended: that follows from its runs. */
+ * The document does not store whether the batch has ended: its runs determine that. */
 #pragma once
 
 #include "api/request/call.h"

@@ -1,4 +1,4 @@
-/* batch_blocking.h - makes a run wait for the batch that it has triggered. */
+/* batch_blocking.h - makes a run wait for a batch that it has triggered. */
 #pragma once
 
 #include "api/batches/batch.h"
@@ -11,8 +11,8 @@ static inline bool batch_blocks(const struct batch *batch)
            batch->count + batch->error_count;
 }
 
-/* Makes the parent wait for all items; waits for items that became errors end at once.
- * The caller keeps batch valid until done. */
+/* Makes the parent wait for all items; a wait for an item that became an error ends at
+ * once. The caller keeps batch valid until done. */
 void blocking_begin_batch(struct blocking *blocking, struct api_call *call,
                           const struct batch *batch,
                           void (*done)(struct blocking *blocking, enum err status));

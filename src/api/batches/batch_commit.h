@@ -3,8 +3,8 @@
  *   parent, if there is one ─► runs become its children ─► engine ─► document
  *                                                           └─► a waiting parent is blocked
  *
- * Used by the calls that carry their items, at the end of a stream of items, and without
- * items to create a batch for a stream. */
+ * Used by calls that contain their items, at the end of a stream of items, and, without
+ * items, to create a batch for a stream. */
 #pragma once
 
 #include "api/batches/batch_blocking.h"
@@ -17,7 +17,7 @@ struct batch_commit {
     size_t count;
     bool seals;       /* all items are here; the commit seals the batch */
     bool shows_items; /* the document stores their tasks and keys */
-    /* Called once. On error the message is in call->why. op holds the further results. */
+    /* Called once. On error the message is in call->why. op has all other results. */
     void (*done)(struct batch_commit *commit, enum err status);
 
     struct trigger_op op; /* the caller sets its claims */
@@ -30,7 +30,7 @@ struct batch_commit {
 void batch_commit_new(struct batch_commit *commit, struct api_call *call,
                       uint32_t run_count);
 
-/* Returns the claim of an idempotency key: a hash of the parts that keeps them apart. */
+/* Returns the claim of an idempotency key: a hash that keeps the parts apart. */
 struct bytes *batch_claim_key(const struct slice *parts, size_t count);
 
 /* Begins the commit. Calls done later, or before it returns if the commit is rejected at

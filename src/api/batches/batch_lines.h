@@ -1,8 +1,8 @@
 /* batch_lines.h - reads a stream of items, one JSON object per line, as it arrives.
  *
- * A line is read when its end has arrived. If an item with the same index came before,
- * only the index is read. A line longer than BATCH_LINE_MAX becomes an item with
- * too_large set. */
+ * A line is read once its end has arrived. If an item with the same index came before, only
+ * the index is read. A line longer than BATCH_LINE_MAX becomes an item with too_large
+ * set. */
 #pragma once
 
 #include "api/batches/batch.h"

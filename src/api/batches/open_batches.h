@@ -1,9 +1,9 @@
 /* open_batches.h - keeps items in memory until their batch is complete.
  *
- * If a stream of items breaks off, the items received are kept, and the next stream adds
- * the missing ones. Memory is limited per environment and per project (quotas.h). When
+ * If a stream of items breaks off, the items received so far are kept, and the next stream
+ * adds the missing ones. Memory is limited per environment and per project (quotas.h). When
  * the limit is reached, open batches of the environment that are not being committed are
- * forgotten, the least recently used first: their clients send all items again anyway. */
+ * forgotten, least recently used first: their clients send all items again anyway. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* web_file.h - serves files for browsers that the build has embedded into the program. */
+/* web_file.h - serves browsers the files that the build embeds into the program. */
 #pragma once
 
 #include "api/request/call.h"

@@ -5,7 +5,7 @@
  *                          └─ turns: the actions of an environment take turns
  *
  * The progress of a replay is in the same commit as its new runs, so a crash never causes a
- * second replay of a run. A canceled run names the action that canceled it. Runs created
+ * run to be replayed twice. A canceled run names the action that canceled it. Runs created
  * after the action are not affected. */
 #pragma once
 
@@ -62,8 +62,8 @@ void bulk_action_destroy(struct bulk_action *action);
 enum err bulk_selection_read(const json_t *body, enum vocabulary vocabulary, int64_t now_ms,
                              struct bulk_action *action, struct failure *why);
 
-/* Copies the next ids older than after, newest first, and returns their number; -1 if
- * the selection is a filter. */
+/* Copies the next ids older than `after`, newest first, and returns their number; -1 if the
+ * selection is a filter. */
 int bulk_selection_ids(const struct bulk_action *action, const char *after,
                        char ids[][ID_MAX], int max);
 
@@ -88,16 +88,17 @@ struct bulks;
 
 struct bulks *bulks_create(struct engine *engine);
 
-/* Begins no further slice and answers the calls that wait for the end of an action.
- * Returns false if the time slice ended before all were answered: call it again. timeslice
- * NULL: no time limit. */
+/* Begins no further slice and replies to calls that wait for an action to end. Returns
+ * false if the time slice ended before all have their reply: call it again. timeslice NULL:
+ * no time limit. */
 bool bulks_stop(struct bulks *bulks, struct timeslice *timeslice);
 
 /* Requires bulks_stop. Operations in flight end first and then free the rest. Ignores
  * NULL. */
 void bulks_destroy(struct bulks *bulks);
 
-/* Restores an action from the store at start. bulks_start then resumes all pending ones. */
+/* Restores an action from the store at startup. bulks_start then resumes all pending
+ * ones. */
 enum err bulks_restore(struct bulks *bulks, struct environment *env,
                        const struct document *document, struct failure *why);
 void bulks_start(struct bulks *bulks);
@@ -108,7 +109,7 @@ struct bulk_queue *bulks_of(struct bulks *bulks, struct environment *env);
 bool bulks_forget(struct bulks *bulks, const struct environment *env);
 const struct ranking *bulk_queue_all(const struct bulk_queue *queue);
 
-/* Reserves a place among the pending actions; use it by bulk_queue_add or give it up.
+/* Reserves a place among the pending actions; use it with bulk_queue_add or give it up.
  * Returns ERR_BUSY if the environment or its project has too many pending actions. */
 enum err bulk_queue_reserve(struct bulk_queue *queue, struct failure *why);
 void bulk_queue_give_up(struct bulk_queue *queue);
@@ -117,7 +118,7 @@ struct bulk_action *bulk_queue_find(const struct bulk_queue *queue, struct slice
 /* Adds an action whose document is stored. Takes ownership of it. */
 void bulk_queue_add(struct bulk_queue *queue, struct bulk_action *action);
 
-/* A call that waits until the action has ended. action is NULL if the gateway stops
+/* A call that waits until an action has ended. action is NULL if the gateway stops
  * first. */
 struct bulk_abort {
     void (*done)(struct bulk_abort *abort, const struct bulk_action *action);

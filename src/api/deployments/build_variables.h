@@ -1,4 +1,4 @@
-/* build_variables.h - the variables of a build as the store has them: a sealed document.
+/* build_variables.h - a build's variables as the store has them: a sealed document.
  *
  *   {"NPM_TOKEN":"…"} ─► build_variables_seal ─► {"sealed":"…"} ─► build_variables_unseal
  *
@@ -20,5 +20,6 @@ struct bytes *build_variables_seal(const struct vault *vault, struct slice id,
 enum err build_variables_unseal(struct vault *vault, struct slice id, struct slice body,
                                 struct bytes **variables, struct failure *why);
 
-/* Drops the reference, and wipes what nothing else refers to. *variables may be NULL. */
+/* Drops the reference, and wipes the variables if it was the last. *variables may be
+ * NULL. */
 void build_variables_forget(struct bytes **variables);

@@ -1,27 +1,27 @@
-/* builds.h - the queue of deployments that wait for a build, and builders that take them.
+/* builds.h - the queue of deployments waiting for a build, and the builders that take them.
  *
  *   PENDING, oldest first ─┐
  *                          ├─► INSTALLING, written ─► handed out with its own key ─► build
  *   builders that wait ────┘      one of a project at a time
  *
  * Projects take turns. Among those with something pending and nothing being built, the one
- * whose last build began first has the next one. Preview branches share the turn of their
- * project.
+ * whose last build began earliest gets the next one. Preview branches share their project's
+ * turn.
  *
- * The variables of a build are in memory in clear text only while it is handed out: they
- * are read from the store and unsealed before the hand-out is written. The filter of its
- * log is prepared after that, in time slices.
+ * A build's variables are in memory in clear text only while it is handed out: they are
+ * read from the store and unsealed before the hand-out is written. The filter for its log
+ * is prepared after that, in time slices.
  *
- * The key of a build lets it report on its version and nothing else, and only as long as
- * the build lasts. It is only in memory: a build that begins again gets another one. */
+ * A build's key lets it report on its version and nothing else, and only as long as the
+ * build lasts. It is only in memory: a restarted build gets another one. */
 #pragma once
 
 #include "api/deployments/deployment_commands.h"
 #include "api/deployments/secret_filter.h"
 
 enum {
-    BUILDER_LOST_MS = 60 * 1000, /* a builder that was silent for this long is gone */
-    /* The gateway's own builder sends its first request within this time after a start. */
+    BUILDER_LOST_MS = 60 * 1000, /* a builder silent for this long is gone */
+    /* The gateway's own builder sends its first request within this time after startup. */
     BUILDER_FIRST_MS = 10 * 1000,
     BUILD_KEY_MAX = 48,
     BUILD_LOG_MAX = 1 << 20, /* bytes */
@@ -34,7 +34,7 @@ struct secret;
 struct builder {
     const struct secret *secret;
     int64_t last_request_ms;                             /* last request; monotonic */
-    unsigned waiting;                                    /* calls that are held */
+    unsigned waiting;                                    /* held calls */
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT]; /* of the last request */
     struct list link;                                    // deployments::builders
 };
@@ -60,7 +60,7 @@ struct build {
     struct build_wait *wait; /* the builder's call; NULL once the filter is prepared */
 };
 
-/* A builder that waits; embedded by its call. */
+/* A waiting builder; embedded by its call. */
 struct build_wait {
     const struct secret *secret;
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT];
@@ -82,40 +82,39 @@ struct build_wait {
 /* Begins to wait. The fields up to ready must be set. */
 void build_wait_begin(struct deployments *all, struct build_wait *wait);
 
-/* Ends the wait: calls ready with NULL, unless a deployment is being handed out just
- * now. */
+/* Ends the wait: calls ready with NULL, unless a deployment is just being handed out. */
 void build_wait_cancel(struct build_wait *wait);
 
-/* Hands pending deployments to builders that wait, as far as they fit each other. */
+/* Hands pending deployments to waiting builders that can build them. */
 void builds_match(struct deployments *all);
 
-/* Makes the deployment pending again, because the response did not reach its builder. */
+/* Makes the deployment pending again because the response did not reach its builder. */
 void build_give_back(struct deployment *deployment);
 
 /* Notes a request of the deployment's builder. */
 void build_touch(struct deployment *deployment);
 
-/* Ends the build: its key grants nothing any more, and its log is written to its file. */
+/* Ends the build: its key no longer grants anything, and its log is written to its file. */
 void build_end(struct deployment *deployment);
 
 /* A caller that waits for a builder of its environment; embedded by its owner. */
 struct builder_watch {
     const struct account *account;
-    /* Called once, later, unless the link is removed before. The watch is the owner's
-     * again. */
+    /* Called once, later, unless the link is removed first. The watch then belongs to the
+     * owner again. */
     void (*arrived)(struct builder_watch *watch);
     struct list link; // deployments::awaited
 };
 
-/* Returns how long the gateway's own supervise role may take to send its first request. In
- * ms, from now; 0: it is not awaited. */
+/* Returns how long the gateway's own supervise role may still take to send its first
+ * request, in ms; 0: it is not awaited. */
 int64_t builds_expected_in_ms(const struct deployments *all);
 
 /* Begins to watch. account and arrived must be set, and builds_are_served must have
  * returned false. */
 void builder_watch_begin(struct deployments *all, struct builder_watch *watch);
 
-/* Returns true if a builder serves the environment, or is expected after a start. */
+/* Returns true if a builder serves the environment, or is expected after startup. */
 bool builds_are_served(const struct deployments *all, const struct account *account);
 
 /* Returns the platform of the environment's builders, like "linux/amd64", or a guess. */

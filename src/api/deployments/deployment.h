@@ -8,8 +8,8 @@
  *
  * In PENDING it waits for a builder. Then its packages are installed, and its commands and
  * its index run. In DEPLOYING it has its worker (api/workers/registering.h). The last four
- * are final and never left. The store keeps each deployment as one document of
- * DOC_DEPLOYMENT; every change replaces the whole document. */
+ * are final. The store keeps each deployment as one document of DOC_DEPLOYMENT; every
+ * change replaces the whole document. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,13 +34,13 @@ enum deployment_status {
 };
 
 enum {
-    DEPLOYMENT_BUILDS_MAX = 2, /* begun; a second one if the first was cut off */
+    DEPLOYMENT_BUILDS_MAX = 2, /* a second one begins only if the first was cut off */
     SHORT_CODE_LEN = 8,
     MACHINE_TEXT = 16, /* bytes of an architecture or a libc, with a zero */
     ERROR_NAME_MAX = 128,
     ERROR_MESSAGE_MAX = 4096,
     ERROR_STACK_MAX = 64 * 1024,
-    ERROR_STDERR_MAX = 4096, /* of its end */
+    ERROR_STDERR_MAX = 4096, /* the last bytes are kept */
 };
 
 /* Texts are NULL if absent. Times are Unix ms; 0: not yet. */
@@ -56,13 +56,13 @@ struct deployment_row {
     struct bytes *git;             /* a JSON object, as it came */
     struct bytes *triggered_via;
     bool skip_promotion;
-    struct bytes *request; /* id of all tries of the call that made it */
+    struct bytes *request; /* request id of all tries of the call that created it */
     char request_hash[65]; /* SHA-256 of the call's body, in hex */
     int64_t created_at, started_at, deployed_at, ended_at;
     unsigned builds;     /* how many have begun */
     struct bytes *error; /* {"name":…,"message":…,"stack"?:…,"stderr"?:…} */
     struct bytes *canceled_reason;
-    int64_t archive_bytes; /* 0: it is no longer kept, nor is what was made of it */
+    int64_t archive_bytes; /* 0: it is no longer kept, nor is the version made of it */
     int64_t version_bytes; /* of the folder made of it */
     char archive_hash[65]; /* SHA-256, in hex */
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT]; /* of its builder; "": unknown */
@@ -88,7 +88,7 @@ static inline bool deployment_is_being_built(enum deployment_status status)
 /* Returns true if one status may follow the other. */
 bool deployment_may_become(enum deployment_status from, enum deployment_status to);
 
-/* Copies a row, with references of its own. */
+/* Copies a row, taking references. */
 void deployment_row_copy(struct deployment_row *copy, const struct deployment_row *row);
 /* Drops the references. Accepts a zeroed row. */
 void deployment_row_finish(struct deployment_row *row);
@@ -96,7 +96,7 @@ void deployment_row_finish(struct deployment_row *row);
 /* Generates an id and a short code. */
 void deployment_row_name(struct deployment_row *row, int64_t now_ms);
 
-/* Ends a deployment that does not become a version: only the reason is kept. Takes
+/* Ends a deployment that does not become a version; only the reason is kept. Takes
  * ownership of error and reason. */
 void deployment_row_end(struct deployment_row *row, enum deployment_status status,
                         struct bytes *error, struct bytes *reason, int64_t now_ms);
@@ -106,8 +106,8 @@ struct deployment_error {
     struct slice name, message, stack, stderr_text; /* absent: none */
 };
 
-/* Returns the error as the row keeps it: each text is cut at its limit, and stderr keeps
- * its end. */
+/* Returns the error as the row stores it: each text is cut at its limit, and of stderr the
+ * end is kept. */
 struct bytes *deployment_error_write(const struct deployment_error *error);
 
 /* Returns the body of its document; the caller owns the reference. */

@@ -1,4 +1,4 @@
-/* deployment_calls.h - the handlers of the routes of deployments, by file. */
+/* deployment_calls.h - the handlers of deployment routes, by file. */
 #pragma once
 
 #include "api/deployments/deployment_commands.h"
@@ -26,6 +26,6 @@ route_fn deployment_settings;
 /* build_calls.c */
 route_fn build_dequeue, build_heartbeat, build_complete, build_archive, build_index;
 
-/* Returns the deployment of the call's environment that its first parameter names. Returns
- * NULL with ERR_NOT_FOUND in why if there is none. */
+/* Returns the deployment in the call's environment that its first parameter names; NULL
+ * with ERR_NOT_FOUND in why if there is none. */
 struct deployment *deployment_of_call(struct api_call *call);

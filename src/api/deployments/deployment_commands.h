@@ -1,10 +1,10 @@
-/* deployment_commands.h - the deployments in memory, and the one way in which one changes.
+/* deployment_commands.h - the deployments in memory, and the only way to change one.
  *
- *   command ─► waits for the one before ─► decide on the row as it is ─► written, synced
+ *   command ─► waits for the previous one ─► decide on the current row ─► written, synced
  *                                                                   ─► on_change ─► done
  *
- * Each change is one commit of the row, and of its build's variables when they begin or end
- * with it. To follow a deployment, watch it. */
+ * Each change is one commit of the row, and of its build's variables if it adds or removes
+ * them. To follow a deployment, watch it. */
 #pragma once
 
 #include "api/deployments/deployment.h"
@@ -30,20 +30,19 @@ struct deployment_command {
     void (*done)(struct deployment_command *command, struct deployment *deployment,
                  enum err status);
     struct failure why;
-    bool nothing;     /* set by decide, with OK: the row stays as it is */
+    bool nothing;     /* set by decide, with OK: the row does not change */
     struct list link; // deployment::commands
 };
 
-/* A command that no caller waits for: the end of a deployment, or of its build
- * (deployment_due.c). */
+/* A command without a caller: ends a deployment, or its build (deployment_due.c). */
 struct due_command {
     struct deployment_command command;
     enum deployment_status status; /* how it ends, unless its build begins again */
-    unsigned build; /* the one that was cut off; 0: end it whatever is built */
+    unsigned build;                /* the one cut off; 0: end it whatever is being built */
     struct bytes *error, *reason;
 };
 
-/* Called after each change, and when the deployment could not be written at first. Then it
+/* Called after each change, and if the deployment could not be written at first. It then
  * has deployment::lost, and is freed afterwards. */
 struct deployment_watcher {
     void (*changed)(struct deployment_watcher *watcher, struct deployment *deployment);
@@ -90,8 +89,8 @@ struct deployment {
 /* The turns of one project at builders (builds.c). */
 struct build_turns {
     const struct project *project;
-    uint64_t last; /* number of its last turn, by deployments::build_turns */
-    uint64_t busy; /* the newest build_marks: a deployment of it is being built */
+    uint64_t last; /* number of its last turn, from deployments::build_turns */
+    uint64_t busy; /* the newest build_marks if one of its deployments is being built */
 };
 
 /* The deployments of one environment. */
@@ -114,24 +113,24 @@ struct deployments {
     struct list lines;        // build_wait::link; builders that wait, first come first
     struct list builders;     // builder::link; those that have called
     struct list awaited;      // builder_watch::link
-    int64_t created_ms;       /* monotonic; before, builders called another process */
+    int64_t created_ms;       /* monotonic; before that, builders called another process */
     struct table turns;       /* of struct build_turns, by project */
-    uint64_t build_turns, build_marks; /* the last ones given */
+    uint64_t build_turns, build_marks; /* the last ones assigned */
     unsigned busy;                     /* commands and own operations in progress */
     struct version_retention *retention;
     int64_t started_ms; /* monotonic; valid once started */
     bool started, stopped;
     void (*on_change)(struct deployment *deployment, enum deployment_status before);
-    void (*promote)(struct deployment *deployment); /* one that is DEPLOYED and promotes */
+    void (*promote)(struct deployment *deployment); /* promotes one that is DEPLOYED */
 };
 
 void deployments_init_turns(struct deployments *all);
 void deployments_finish_turns(struct deployments *all);
 
-/* Returns the set of the environment; makes it if it is missing. */
+/* Returns the environment's set, creating it if it is missing. */
 struct deployment_set *deployments_of(struct deployments *all, uint32_t env);
 
-/* Returns NULL if it is unknown, of another environment, or not written yet. */
+/* Returns NULL if it is unknown, in another environment, or not written yet. */
 struct deployment *deployments_find(struct deployments *all, uint32_t env, struct slice id);
 struct deployment *deployments_by_version(struct deployments *all, uint32_t env,
                                           struct slice version);
@@ -160,13 +159,13 @@ void deployment_command_begin(struct deployment *deployment,
 
 void deployment_watch(struct deployment *deployment, struct deployment_watcher *watcher);
 
-/* Returns true if it is final, and was promoted if it has to be. */
+/* Returns true if it is final, and was promoted if it must be. */
 static inline bool deployment_is_settled(const struct deployment *deployment)
 {
     return deployment_is_final(deployment->row.status) && !deployment->row.promotes;
 }
 
-/* Forgets the version that it registered, if it has ended without being DEPLOYED. */
+/* Forgets the version that it registered, if it ended without being DEPLOYED. */
 void deployment_forget_worker(struct deployment *deployment);
 
 /* Frees the command. Ignores NULL. */

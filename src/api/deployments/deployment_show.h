@@ -10,13 +10,13 @@
 void show_initialized(const struct deployment *deployment, bool existing,
                       const json_t *canceled, struct buf *out);
 
-/* Appends all of a deployment; worker: with the worker that it has. */
+/* Appends all of a deployment; worker: include its worker. */
 void show_deployment(const struct deployment *deployment, bool worker, struct buf *out);
 
 /* Appends an element of a list, which has fewer statuses: INSTALLING is BUILDING there. */
 void show_item(const struct deployment *deployment, struct buf *out);
 
-/* Appends why it did not become a version, for people, in lines: "Version V failed: …". */
+/* Appends why it did not become a version, in lines for people: "Version V failed: …". */
 void show_failure(const struct deployment_row *row, struct buf *out);
 
 /* Appends {id, version, shortCode}. */
@@ -25,5 +25,5 @@ void show_promoted(const struct deployment *deployment, struct buf *out);
 /* Returns the worker that it has registered; NULL: none. */
 const struct worker *show_worker_of(const struct deployment *deployment);
 
-/* Returns the word that lists have for a status. */
+/* Returns the word for a status in lists. */
 const char *show_item_status(enum deployment_status status);

@@ -1,11 +1,11 @@
-/* holding.h - a call of the CLI that is held while its deployment is built.
+/* holding.h - a call of the CLI, held while its deployment is built.
  *
  *   first try ─► created ─┐        ┌─► built in time: 200, or 422 with the reason
  *   next try ─► the same ─┴─► held ┤
  *                                  └─► deploy-hold has passed: 503; at the last try 200
  *
- * The CLI follows a build by no other means: its user sees what this call answers. It tries
- * five times at most, with one request id. */
+ * The CLI follows a build by no other means: its user sees the response to this call. It
+ * tries at most five times, with one request id. */
 #pragma once
 
 #include "api/deployments/deployment_commands.h"
@@ -13,15 +13,15 @@
 
 enum { HOLDING_TRIES_MAX = 5 };
 
-/* Members of the answer other than the deployment's. */
+/* Members of the response other than the deployment's. */
 struct holding_extras {
-    json_t *canceled; /* [{version, shortCode}] that were canceled for it; NULL: none */
+    json_t *canceled; /* [{version, shortCode}] canceled for it; NULL: none */
 };
 
-/* Answers the call when the deployment has settled, or time is up. Takes ownership of
+/* Replies to the call when the deployment has settled or time is up. Takes ownership of
  * extras. */
 void holding_begin(struct api_call *call, struct deployment *deployment,
                    struct holding_extras extras);
 
-/* Answers 200 at once: it was deployed before. */
+/* Replies 200 at once, because it was already deployed. */
 void holding_reply_existing(struct api_call *call, struct deployment *deployment);

@@ -1,4 +1,4 @@
-/* secret_filter.h - replaces secrets in a text that arrives in pieces.
+/* secret_filter.h - redacts secrets in a text that arrives in pieces.
  *
  *   add, add … ─► prepare, in time slices ─► texts: each piece is read once
  *
@@ -23,7 +23,7 @@ struct secret_node;
 
 /* A zeroed one has no secrets and may be used without being prepared. */
 struct secret_filter {
-    struct secret_pattern *patterns; /* until it is prepared; sorted then */
+    struct secret_pattern *patterns; /* until it is prepared, which sorts them */
     size_t count;
     size_t bytes;              /* of all patterns together */
     size_t longest;            /* bytes of the longest pattern; 0: there are no secrets */
@@ -41,7 +41,7 @@ void secret_filter_add(struct secret_filter *filter, struct slice value);
 void secret_filter_add_all(struct secret_filter *filter, struct slice object);
 
 /* Does one time slice of the work that makes the filter usable; add nothing afterwards.
- * Returns true when it is usable. The work is linear in the bytes of the secrets. */
+ * Returns true once it is usable. The work is linear in the bytes of the secrets. */
 bool secret_filter_prepare(struct secret_filter *filter, struct timeslice *timeslice);
 
 /* Appends text with "<redacted>" in place of each secret. The filter is prepared. */
@@ -61,9 +61,9 @@ struct secret_scan {
     size_t hole_count;
 };
 
-/* Reads a piece, and appends to out as much of the text as no later piece can change. */
+/* Reads a piece, and appends to out as much of the text as later pieces cannot change. */
 void secret_scan_add(struct secret_scan *scan, const struct secret_filter *filter,
                      struct slice piece, struct buf *out);
 
-/* Ends a complete text: appends what was held back, and zeroes the scan. */
+/* Ends a complete text: appends the part held back, and zeroes the scan. */
 void secret_scan_end(struct secret_scan *scan, struct buf *out);

@@ -9,7 +9,7 @@ struct envvar_input {
 
 struct envvar_inputs {
     struct envvar_input *own;     /* for the environment of the call */
-    struct envvar_input *parents; /* for the parent of the environment, if it is a branch */
+    struct envvar_input *parents; /* for the environment's parent, if it is a branch */
     size_t own_count, parent_count;
     bool override;
     int is_secret;   /* -1: unchanged */

@@ -6,11 +6,11 @@
 
 enum write_kind {
     WRITE_MANY,   /* all of the inputs, or none */
-    WRITE_IMPORT, /* the same, but leaves out variables that can never be set */
+    WRITE_IMPORT, /* the same, but skips variables that can never be set */
     WRITE_ONE,    /* one whose name is known in the project */
-    WRITE_DELETE  /* deletes the value of the one that is named */
+    WRITE_DELETE  /* deletes the value of the named one */
 };
 
-/* Begins a write. Takes ownership of what inputs holds. Answers the call later. */
+/* Begins a write. Takes ownership of what inputs holds. Replies to the call later. */
 void envvar_write_begin(struct api_call *call, struct account *account,
                         enum write_kind kind, const struct envvar_inputs *inputs);

@@ -8,5 +8,5 @@ struct vault;
 
 struct envvars *envvars_create(struct loop *loop, struct vault *vault);
 
-/* Requires that every call was answered. */
+/* Requires that every call has its reply. */
 void envvars_destroy(struct envvars *envvars);

@@ -1,4 +1,4 @@
-/* admin_access.h - access checks for what only operators may see. */
+/* admin_access.h - access checks for data that only operators may see. */
 #pragma once
 
 #include "api/request/call.h"

@@ -1,4 +1,4 @@
-/* descriptors.h - counts the files, sockets and pipes that are open, and how many may be.
+/* descriptors.h - counts open files, sockets and pipes, and how many may be open.
  *
  *   Linux 6.2 and later: the size of /proc/self/fd
  *   before:              its entries, a microsecond each: counted in time slices */
@@ -12,7 +12,7 @@ struct descriptors {
 };
 
 void descriptors_begin(struct descriptors *descriptors);
-/* Counts for one time slice. Returns true when all are counted; otherwise, call it again in
+/* Counts for one time slice. Returns true once all are counted; otherwise call it again in
  * the next turn. */
 bool descriptors_count_some(struct descriptors *descriptors, struct timeslice *timeslice);
 

@@ -14,8 +14,8 @@ struct environment_gauges {
     uint32_t environments; /* how many are in memory; 0: print nothing */
     uint32_t number;       /* figures::number */
     int64_t by_status[RUN_CANCELED];
-    int64_t oldest;   /* since when its oldest queued run waits, Unix ms; 0: none */
-    int64_t seated;   /* dequeues that are held */
+    int64_t oldest;   /* since when its oldest queued run has waited, Unix ms; 0: none */
+    int64_t seated;   /* held dequeues */
     int64_t sessions; /* connected CLIs */
     int64_t unserved; /* queued runs that no connected worker takes */
 };
@@ -29,12 +29,12 @@ struct environment_metrics {
     int64_t unserved;                  /* environments with queued runs and no worker */
 };
 
-/* Collects from some environments. seen begins with all zero except api. Returns true when
- * all were collected; from then on it uses no unit of the time slice. */
+/* Collects from some environments. seen is zeroed at first, except for api. Returns true
+ * once all were collected; further calls use no unit of the time slice. */
 bool environment_metrics_look(struct environment_metrics *seen,
                               struct timeslice *timeslice);
 
-/* Prints one of the parts, each of which fits into a turn. Parts are counted from 0.
- * Returns false if there is no such part. */
+/* Prints one part; each fits into a turn. Parts are counted from 0. Returns false past the
+ * last one. */
 bool environment_metrics_print(const struct environment_metrics *seen, size_t part,
                                struct buf *out);

@@ -1,4 +1,4 @@
-/* unready.h - the reasons not to send work here, for /readyz and runcast_ready. */
+/* unready.h - reasons not to send work here, for /readyz and runcast_ready. */
 #pragma once
 
 #include "api/request/call.h"

@@ -1,6 +1,6 @@
 /* packet_body.h - handlers of the signed URLs that packet_name.h makes.
  *
- * A packet is a payload or output that is stored separately from its run. */
+ * A packet is a payload or output stored separately from its run. */
 #pragma once
 
 #include "api/request/route.h"

@@ -1,7 +1,7 @@
-/* packet_name.h - the names of packets, and the signed URLs that lead to them.
+/* packet_name.h - the names of packets, and signed URLs for them.
  *
- * A packet is a payload or output stored separately from its run: a document under its
- * name, within an environment. */
+ * A packet is a payload or output stored separately from its run: a document named within
+ * an environment. */
 #pragma once
 
 #include "api/request/call.h"
@@ -26,7 +26,7 @@ bool packet_any_is_open_to(const struct identity *who);
  * every packet. Returns ERR_FORBIDDEN with call->why. */
 enum err packet_check_named(struct api_call *call, const struct run *run);
 
-/* Outputs of runs and tokens are packets, too. Their name is "~output/<id>". They cannot be
+/* Outputs of runs and tokens are also packets, named "~output/<id>". They cannot be
  * uploaded, and only secret keys may request them by name. packet_is_output returns false
  * for any other name. */
 void packet_name_output(struct slice id, struct buf *out);

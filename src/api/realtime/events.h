@@ -8,5 +8,5 @@ struct events;
 
 struct events *events_create(struct loop *loop);
 
-/* Sends `floor` to each stream of the environment, whose floor retention has moved. */
+/* Sends `floor` to each stream of an environment whose floor retention has moved. */
 void events_send_floor(struct events *events, const struct environment *env);

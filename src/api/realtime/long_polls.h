@@ -9,6 +9,6 @@ struct long_polls;
 
 struct long_polls *long_polls_create(struct loop *loop);
 
-/* Ends the kept views of polls; held polls are answered by api_stop. Returns false if the
- * timeslice's time is used up and some are left; without a timeslice (NULL) it ends all. */
+/* Ends the polls' kept views; api_stop replies to held polls. Returns false if the time
+ * slice is used up and some are left; without one (NULL), ends all. */
 bool long_polls_stop(struct long_polls *polls, struct timeslice *timeslice);

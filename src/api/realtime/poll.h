@@ -4,7 +4,7 @@
  *   GET ?offset=7_7&handle=…        changes since then, at once
  *   GET ?offset=7_7&…&live=true     the same, or held until something changes
  *
- * The client keeps its position: offset is <seen>_<base> of a feed (core/live/feed.h),
+ * The client keeps its position: offset is the <seen>_<base> of a feed (core/live/feed.h),
  * handle is <epoch>-<kind>-<floor>. Between two polls the server keeps nothing for a
  * subscriber. */
 #pragma once
@@ -15,10 +15,10 @@
 #include "core/live/feed.h"
 #include "core/wire/view.h"
 
-enum { POLL_BURST_MAX = 64 }; /* most frames of one visit whose joined body is shared */
+enum { POLL_BURST_MAX = 64 }; /* max frames of one visit whose joined body is shared */
 
-/* Several changes of one turn, joined into one body, which polls share that waited at the
- * same position with the same view. */
+/* Several changes of one turn, joined into one body. Polls that waited at the same position
+ * with the same view share it. */
 struct poll_burst {
     struct bytes *frames[POLL_BURST_MAX];
     size_t count;
@@ -33,10 +33,10 @@ struct long_polls {
 
 struct poll {
     struct feed feed;
-    struct timer timer;       /* until the poll is answered idle */
-    struct deferred deferred; /* finishes the feed, which cannot be done inside a visit */
+    struct timer timer;       /* until the poll ends without changes */
+    struct deferred deferred; /* finishes the feed, which must not happen during a visit */
     struct long_polls *polls;
-    struct api_call *call; /* NULL: it was answered */
+    struct api_call *call; /* NULL: it has its reply */
     struct filter filter;  /* empty once the feed has it */
     char kind;             /* 'r': a run, 't': tags, 'b': a batch */
     bool live;             /* held until something changes */
@@ -48,9 +48,9 @@ struct poll {
     int64_t floor;       /* least creation time of runs, Unix ms; 0: any */
     uint64_t seen, base; /* the client's position; 0, 0: none yet */
     uint32_t skipped;    /* columns to leave out */
-    uint32_t unwanted;   /* of them: by the query, not by the token */
+    uint32_t unwanted;   /* those that the query skips, not the token */
     struct rope rows;    /* of a walk, separated by commas */
-    const char *bad_parameter, *bad_reason; /* of a query that is invalid */
+    const char *bad_parameter, *bad_reason; /* of an invalid query */
     struct run_read run;
     struct batch_load batch;
 };

@@ -1,4 +1,4 @@
-/* realtime.h - the calls that open a subscription, each in a file of its own. */
+/* realtime.h - the calls that open a subscription, one file each. */
 #pragma once
 
 #include "api/request/route.h"

@@ -1,6 +1,6 @@
 /* sockets.h - all WebSocket clients together: drain, move, floor.
  *
- * api/router/services.c creates them. socket_feed_ops is how their feeds send. */
+ * api/router/services.c creates them. Their feeds send through socket_feed_ops. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,9 +15,9 @@ struct sockets;
 
 struct sockets *sockets_create(struct loop *loop);
 
-/* When the next process follows, this one serves for DRAIN_LINGER_MS and then closes its
- * clients. They get a moment after that to come back, within DRAIN_RETURN_MS, each one of
- * its own. */
+/* If the next process follows, this one serves for DRAIN_LINGER_MS and then closes its
+ * clients. Each gets its own moment after that, within DRAIN_RETURN_MS, at which to come
+ * back. */
 enum {
     DRAIN_LINGER_MS = 500,
     DRAIN_RETURN_MS = 4000,
@@ -25,15 +25,15 @@ enum {
 };
 
 /* Sends `drain` to each client, with the moment at which to come back. Clients that do not
- * leave by themselves are closed: together if the next process follows, otherwise over a
- * time of at most two thirds of the timeout. Those that have not sent hello are closed at
- * once. */
+ * leave by themselves are closed: all together if the next process follows, otherwise
+ * spread over at most two thirds of the timeout. Those that have not sent hello are closed
+ * at once. */
 void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next);
 
 /* Closes each client with CLOSE_MOVED, when this process knows that another one leads. */
 void sockets_move(struct sockets *sockets);
 
-/* Sends `floor` to each client of the environment, whose floor retention has moved. */
+/* Sends `floor` to each client of an environment whose floor retention has moved. */
 void sockets_send_floor(struct sockets *sockets, const struct environment *env);
 
 size_t sockets_count(const struct sockets *sockets);

@@ -1,4 +1,4 @@
-/* call.h - one API call: its sender, its environment, what it may reach, and its reply.
+/* call.h - one API call: its sender, its environment, its permissions, and its reply.
  *
  *   head: path, method ─► route ─► credential ─► environment ─► body ─► handler
  *                                                                  └► api_reply_…, later
@@ -6,7 +6,7 @@
  * An unknown key gets 401 on every path under /api, whether the path exists or not. A
  * handler gets a struct api_call. It replies, now or later, or returns an error that
  * dispatch.c turns into a reply. Everything that a call names is looked up in its
- * environment: a run of another environment is 404. */
+ * environment: a run in another environment is 404. */
 #pragma once
 
 #include <jansson.h>
@@ -36,7 +36,7 @@ struct api_call {
     struct api *api;
     struct exchange *x;
     const struct route *route;   /* NULL: none at this path */
-    const struct routed *routed; /* what routes.h has derived from the route's row */
+    const struct routed *routed; /* derived by routes.h from the route's row */
     const struct area *area;     /* of the route */
     struct identity *identity;   /* NULL for AUTH_NONE and AUTH_SIGNED */
     struct account *account;     /* of a key, public token or signed URL; otherwise NULL */
@@ -48,25 +48,25 @@ struct api_call {
     size_t query_count;
     struct buf headers;     /* header lines of the reply */
     struct buf text;        /* memory of params and query */
-    struct ignored ignored; /* parts of the request that no code reads */
+    struct ignored ignored; /* unknown parts of the request */
     struct failure why;     /* set by explain when the handler returns an error */
-    struct bytes *why_full; /* the whole text, if it may not fit into why; else NULL */
+    struct bytes *why_full; /* the whole text, if it may not fit into why; otherwise NULL */
     struct quota *quota;    /* where quotas_hold counts */
     size_t quota_taken;     /* bytes counted there */
     struct bytes **shared;  /* counted by quotas_hold_run, each once (base/share.h) */
     size_t shared_count;
-    uint8_t bom;  /* bytes of a byte order mark that have begun the body so far */
-    bool busy;    /* an operation will reply; set it when one begins */
+    uint8_t bom;  /* bytes of a byte order mark seen so far at the start of the body */
+    bool busy;    /* an operation will reply; set it when beginning one */
     bool cached;  /* the handler has called api_let_cache */
-    bool refused; /* answered by http, or early, and logged: do not log it again */
-    /* Why the call ends while its body arrives, explained in `why`; OK: the client has
+    bool refused; /* the reply came from http, or was early, and is logged already */
+    /* Why the call ends while its body is arriving, explained in `why`; OK: the client has
      * left. */
     enum err ended_by;
     void *state; /* the handler's own */
     /* Set while held until the gateway leads (api/router/early_calls.h); NULL: not held. */
     struct early_call *early;
     void (*on_drain)(struct api_call *call); /* set by api_hold */
-    bool bears_doubt; /* stays held during a doubt (api_doubt), and sends nothing then */
+    bool bears_doubt; /* stays held during a doubt (api_doubt), but sends nothing */
     struct list held; // api::held; linked while held
     struct list link; // api::calls, until it is answered early
     void (*on_gone)(struct api_call *call);    /* client left; a reply is still due */
@@ -82,17 +82,17 @@ struct api_options {
     const char *data;                        /* the data directory */
     const struct certificates *certificates; /* metrics show their dates; NULL: none */
     const char *metrics_token; /* "": none; only the admin listener shows metrics */
-    const char *dashboard_url; /* of the dashboard, if only the admin listener shows it */
-    bool dashboard;            /* browsers get it */
+    const char *dashboard_url; /* of the dashboard, if only the admin listener serves it */
+    bool dashboard;            /* it is served to browsers */
     bool dashboard_is_admins;  /* at the admin listener only, which then takes all calls */
     int64_t subscriptions_max;
     int64_t realtime_connections; /* of one environment (connection_limit.h) */
     int64_t project_connections;  /* of all environments of a project */
     int64_t batch_memory;
     int64_t schedules_max; /* of an environment; a project may have four times as many */
-    int64_t branches_max;  /* of a project; archived ones have a limit of their own */
-    int64_t user_projects; /* of an organization; its users cannot make more */
-    int64_t user_organizations;  /* of a user, who cannot make more; 0: users make none */
+    int64_t branches_max;  /* of a project; archived ones have a separate limit */
+    int64_t user_projects; /* of an organization; its users cannot create more */
+    int64_t user_organizations;  /* of a user, who cannot create more; 0: none */
     int64_t storage_quota;       /* bytes that a project may store; 0: no limit */
     int64_t stream_memory;       /* bytes of streams of one environment */
     int64_t stream_bytes;        /* bytes of one stream */
@@ -103,17 +103,17 @@ struct api_options {
     int64_t dequeue_wait_ms;     /* how long a dequeue is held */
     int64_t drain_timeout_ms;
     int64_t deploy_bundle;  /* bytes of an archive */
-    int64_t deploy_hold_ms; /* how long a call is held that deploys */
+    int64_t deploy_hold_ms; /* how long a call that deploys is held */
     int64_t deploy_timeout_ms;
-    bool executes;         /* a supervise role of this gateway builds what is deployed */
+    bool executes;         /* a supervise role of this gateway builds deployments */
     int64_t keep_versions; /* of an environment */
     int64_t rate_limit;    /* requests a minute of an environment or token; 0: no limit */
-    /* Returns why nothing may be answered right now, although everything is in memory;
-     * NULL: it may. Called with the owner, for each call. */
+    /* Returns why no call may be served right now, although everything is in memory; NULL:
+     * it may. Called with the owner, for each call. */
     const char *(*why_not)(void *owner);
     struct account_writer *writer;
     struct request_log *request_log; /* NULL: none */
-    void *owner;                     /* who created the api */
+    void *owner;                     /* the creator of the api */
 };
 
 struct account_writer;
@@ -136,22 +136,21 @@ struct traces;
 /* Returns why the gateway is not ready; NULL: it is. No call is held while it is not. */
 const char *api_not_ready(const struct api *api);
 
-/* Returns why memory may be outdated, since another gateway may lead by now; NULL: it is
- * not. That also holds during a drain, and in the turn in which a process continues that
- * stood still. */
+/* Returns why memory may be outdated, because another gateway may lead by now (this is
+ * called a doubt); NULL: there is no doubt. Correct also during a drain, and in the turn in
+ * which a suspended process continues. */
 const char *api_doubt(const struct api *api);
 
-/* Returns ERR_FORBIDDEN unless the caller is a sign-in whose user has confirmed their
- * identity within the last ten minutes. Routes whose effect cannot be undone require
- * that. */
+/* Returns ERR_FORBIDDEN unless the caller is a sign-in whose user confirmed their identity
+ * within the last ten minutes. Required by routes whose effect cannot be undone. */
 enum err api_check_fresh(struct api_call *call);
 
-/* The same for sign-ins only; a personal token needs no confirmation. Routes that make a
- * credential require that, since the new credential could confirm a sign-in. */
+/* The same for sign-ins only; a personal token needs no confirmation. Required by routes
+ * that create a credential, because the new credential could confirm a sign-in. */
 enum err api_check_not_stale(struct api_call *call);
 
 /* Returns ERR_DRAINING while the gateway refuses calls. In a drain that the next process
- * follows, it refuses only in doubt: clients that are connected are served to the end. */
+ * follows, it refuses only in doubt: connected clients are served to the end. */
 enum err api_check_ready(const struct api *api, struct failure *why);
 
 /* Returns ERR_DRAINING if the gateway does not lead, or cannot be certain that it does. A
@@ -161,7 +160,7 @@ enum err api_check_lead(const struct api *api, struct failure *why);
 struct sockets *api_sockets(const struct api *api);
 /* The calls of api_hold, by api_call::held. */
 struct list *api_held(struct api *api);
-/* All calls except those answered early, by api_call::link. */
+/* All calls except those with an early reply, by api_call::link. */
 struct list *api_calls(struct api *api);
 struct long_polls *api_long_polls(const struct api *api);
 struct quotas *api_quotas(struct api *api);
@@ -183,7 +182,7 @@ struct auth *api_auth(const struct api *api);
 struct accounts *api_accounts(const struct api *api);
 const struct api_options *api_options(const struct api *api);
 
-/* Logs that a worker sends something that runcast ignores; once per process for each
+/* Logs that a worker sends something that runcast ignores, once per process for each
  * bit. */
 enum { SKIP_METRICS };
 void api_skip(struct api *api, unsigned bit, const char *what);
@@ -194,11 +193,12 @@ void api_skip(struct api *api, unsigned bit, const char *what);
  * handler that finds the identity itself. */
 enum err api_enter(struct api_call *call);
 
-/* Makes the call one of the account's environment, which stays in memory until it ends. */
+/* Puts the call into the account's environment, which stays in memory until the call
+ * ends. */
 void api_enter_environment(struct api_call *call, struct account *account);
 
-/* Replaces an identity of preview by one of the branch that header names. A key of preview
- * works through branches only (x-trigger-branch). Other identities stay. Returns
+/* Replaces an identity of preview with one of the branch that header names. A key of
+ * preview works only through branches (x-trigger-branch). Other identities stay. Returns
  * ERR_UNAUTHORIZED with the reason. */
 enum err api_choose_branch(struct api *api, struct slice header, struct identity **identity,
                            struct failure *why);
@@ -207,20 +207,20 @@ enum err api_choose_branch(struct api *api, struct slice header, struct identity
  * reason. */
 enum err api_read_target(struct api_call *call);
 
-/* Returns the id that a client gives to all tries of one call; absent if there is none. A
- * longer one was refused before the handler began. */
+/* Returns the id that a client gives to all tries of one call, or absent. A longer id was
+ * refused before the handler began. */
 enum { API_REQUEST_ID_MAX = 255 };
 struct slice api_request_id(const struct api_call *call);
 
 /* Returns the key of a CLAIM_REQUEST for this call, which only its own tries share. kind:
- * the id of the task that is triggered; for any other call CLAIM_NO_TASK, what is done, and
- * to what. Each public token has keys of its own. The caller owns the
- * key; NULL: the call has no request id. */
+ * the id of the triggered task; for any other call CLAIM_NO_TASK, the action, and its
+ * object. Each public token has its own keys. The caller owns the key; NULL: the call has
+ * no request id. */
 struct bytes *api_request_claim(const struct api_call *call, struct slice kind);
 
 enum { API_REQUEST_KEPT_MS = 3600 * 1000 }; /* how long such a claim recognizes a retry */
 
-/* Sets the claim of a user's write on accounts. kind: what is made; inside: in what. The
+/* Sets the claim of a user's write on accounts. kind: what is created; inside: where. The
  * caller owns its key. Returns false if the call has no request id. */
 bool api_claim_for_user(const struct api_call *call, const char *kind, const char *inside,
                         struct claim *claim);
@@ -232,9 +232,9 @@ struct slice api_query(const struct api_call *call, const char *name);
 bool api_accepts_gzip(const struct api_call *call);
 
 /* Reads the body with jansson: an object, at most 64 deep, without duplicate members. All
- * its objects together have at most 1000 members, since it is read in one turn. Returns
+ * its objects together have at most 1000 members, because it is read in one turn. Returns
  * ERR_INVALID with a sentence, which becomes the message of the SDK's exception. Only for
- * small bodies without user values. The caller releases body by json_decref. A text may
+ * small bodies without user values. The caller releases body with json_decref. A text may
  * contain a zero byte. */
 enum err api_read_json(struct api_call *call, json_t **body);
 
@@ -248,26 +248,26 @@ enum err api_drop_body(struct api_call *call, struct slice piece);
 enum err api_check_scope(struct api_call *call, const char *action, const char *type,
                          struct slice id);
 
-/* The same for a run, by any of its scopes. To read: runs:{id}, tasks:{task}, tags:{each},
- * batch:{batch}. To write: runs:{id}, tasks:{task}. */
+/* The same for a run, through any of its scopes. To read: runs:{id}, tasks:{task},
+ * tags:{each}, batch:{batch}. To write: runs:{id}, tasks:{task}. */
 enum err api_check_run_scope(struct api_call *call, const char *action,
                              const struct run *run);
 
-/* Appends the "https://host" by which clients reach us, without a slash at the end. The
- * scheme that a proxy reports is not trusted: behind a proxy that ends TLS, public-url
- * names it. */
+/* Appends the "https://host" at which clients reach us, without a trailing slash. The
+ * scheme that a proxy reports is not trusted: behind a proxy that terminates TLS,
+ * public-url names it. */
 void api_base_url(const struct api_call *call, struct buf *out);
 
-/* Returns the path of public-url without a slash at its end, like "/jobs"; empty if none. A
- * proxy shows the gateway under it. */
+/* Returns the path of public-url without a trailing slash, like "/jobs"; empty if none. A
+ * proxy serves the gateway under it. */
 struct slice api_path_prefix(const struct api *api);
 
 /* The rule of api_check_run_scope, for an identity without a call. */
 bool api_identity_may_run(const struct identity *identity, const char *action,
                           const struct run *run);
 
-/* To subscribe: read:runs, read:batch:{id}, read:runs:{id}, or read:tags of any one of the
- * tags, since a filter is an AND. */
+/* To subscribe: read:runs, read:batch:{id}, read:runs:{id}, or read:tags for any one of the
+ * tags, because a filter is an AND. */
 bool api_identity_may_follow(const struct identity *identity, const struct filter *filter);
 
 /* To list: read:runs, read:tasks, or read:tasks:{task} of every task that the filter
@@ -279,31 +279,31 @@ bool api_identity_may_list(const struct identity *identity,
 
 void api_add_header(struct api_call *call, const char *name, struct slice value);
 
-/* Lets the response be cached as control allows; the default is no-store. */
+/* Sets cache-control for the response; the default is no-store. */
 void api_let_cache(struct api_call *call, const char *control);
 
-/* Adds x-runs-seq: epoch.seq (read your writes). seq 0: nothing had to be written, so the
+/* Adds x-runs-seq: epoch.seq (read your writes). seq 0: nothing was written, so the
  * environment's current one is added. */
 void api_add_seq(struct api_call *call, uint64_t seq);
 
 /* Adds x-trigger-jwt-claims, and x-trigger-jwt unless scopes is NULL. A token without
- * scopes grants nothing, but is sent: the official SDKs sign one themselves when it is
- * missing, which a browser cannot. */
+ * scopes grants nothing, but is sent, because the official SDKs sign one themselves if it
+ * is missing, which a browser cannot do. */
 void api_add_token(struct api_call *call, const char *const *scopes, size_t count);
 
 void api_reply_json(struct api_call *call, int status, struct slice body);
 
 void api_reply_text(struct api_call *call, int status, const char *type, struct slice body);
 
-/* Replies with a body that need not be copied; the content type is among the headers. Takes
- * a reference while it is sent. */
+/* Replies with a body that is not copied; the content type is among the headers. Takes a
+ * reference while it is sent. */
 void api_reply_shared(struct api_call *call, int status, struct bytes *body);
 
 /* Replies with a long body in parts, at least one; takes references while they are sent. */
 void api_reply_json_parts(struct api_call *call, int status, struct bytes *const *parts,
                           size_t count);
 
-/* Replies with a body whose long values are only referred to. */
+/* Replies with a body whose long values are references. */
 void api_reply_json_rope(struct api_call *call, int status, const struct rope *body);
 
 /* Replies with a value; takes ownership of the reference. */
@@ -313,24 +313,25 @@ void api_reply_value(struct api_call *call, int status, json_t *value);
  * it. */
 void api_stream_begin(struct api_call *call, const char *type);
 
-/* Replies 200 with a body of len bytes that comes in pieces: http_stream_begin_sized. */
+/* Replies 200 with a body of len bytes that follows in pieces: http_stream_begin_sized. */
 void api_stream_begin_sized(struct api_call *call, size_t len);
 
 /* Replies without a body, as to preflights. */
 void api_reply_empty(struct api_call *call, int status);
 
-/* The last reply of a call whose handler has released its state before the call was
- * complete. Either the client has left and the reply is discarded, or the call is refused
- * with ended_by. */
+/* The last reply of a call whose handler released its state before the call was complete.
+ * Either the client has left and the reply is discarded, or the call is refused with
+ * ended_by. */
 void api_reply_gone(struct api_call *call);
-/* Answers a call whose operation continues: the reply of that is discarded. */
+/* Replies to a call whose operation continues; that operation's reply is discarded. */
 void api_reply_early(struct api_call *call, enum err error);
 
-/* Marks a call that is answered late on purpose (a poll, a stream). on_drain is called when
- * the gateway drains, to answer it then. Ends with the reply. */
+/* Marks a call whose reply is late on purpose (a poll, a stream). on_drain is called when
+ * the gateway drains, and must reply. The mark ends with the reply. */
 void api_hold(struct api_call *call, void (*on_drain)(struct api_call *call));
 
-/* Ends a call whose exchange is answered by other means (a socket, the end of a stream). */
+/* Ends a call whose exchange got its reply by other means (a socket, the end of a
+ * stream). */
 void api_call_end(struct api_call *call);
 
 /* Creates a call for the exchange; for dispatch.c. */
@@ -339,11 +340,12 @@ struct api_call *api_call_create(struct api *api, struct exchange *x);
 /* Frees the call; for reply.c. */
 void api_call_free(struct api_call *call);
 
-/* Replies with call->why if it is set and has that code, or with the error's own text. */
+/* Replies with call->why if it is set and has that code, otherwise with the error's own
+ * text. */
 void api_reply_error(struct api_call *call, enum err error);
 
-/* Replies for an operation that failed. why: the reason if it was refused; NULL: none.
- * missing: the text for ERR_NOT_FOUND. */
+/* Replies for a failed operation. why: the reason if it was refused; NULL: none. missing:
+ * the text for ERR_NOT_FOUND. */
 void api_reply_refused(struct api_call *call, enum err status, const struct failure *why,
                        const char *missing);
 

@@ -3,9 +3,9 @@
  * These are WebSockets, event streams, readers and piping writers of streams, held polls
  * and calls, dequeues, notice sockets and presences of workers.
  *
- * Each takes a seat, which is one place of the limit. An environment has
+ * Each takes a seat, which is one unit of the limit. An environment has
  * --realtime-connections seats, and a project more (gateway.c divides them), so that no
- * project takes all connections of the gateway. The token of a worker serves several
+ * project takes all connections of the gateway. A worker's token serves several
  * environments, and takes a seat of the first. */
 #pragma once
 
@@ -16,8 +16,8 @@ struct seat {
     struct quota *quota;     /* where the environment's seats are counted (quotas.h) */
 };
 
-/* Takes a seat of the environment. Does nothing if `seat` has one there already; one in
- * another environment is left first. Returns ERR_BUSY if there is none. */
+/* Takes a seat of the environment. Does nothing if `seat` has one there already; leaves one
+ * in another environment first. Returns ERR_BUSY if none is free. */
 enum err connection_limit_take(struct seat *seat, struct api *api, struct environment *env,
                                struct failure *why);
 

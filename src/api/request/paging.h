@@ -18,7 +18,7 @@ struct numbered_page {
  * PAGE_SIZE_MAX, which is reported to the caller. */
 const char *paging_read(struct api_call *call, struct numbered_page *page);
 
-/* The places of the list that the page has: from the first up to, but without, the end. */
+/* The page's range in the list: from the first up to, but excluding, the end. */
 uint64_t paging_first(const struct numbered_page *page);
 uint64_t paging_end(const struct numbered_page *page);
 

@@ -1,6 +1,6 @@
-/* parts.h - the parts of the API that calls may reach.
+/* parts.h - the parts of the API that calls may use.
  *
- * services.c makes them at the start, and ends them. Other files use the functions of
+ * services.c creates them at startup, and ends them. Other files use the functions of
  * call.h. */
 #pragma once
 
@@ -37,8 +37,8 @@ struct api {
     struct list held;        // api_call::held
     struct list calls;       // api_call::link; in the order in which they came
     const char *not_ready;   /* NULL: ready */
-    bool serves_on;          /* not ready, but no client is refused */
-    bool may_lead_soon;      /* not ready yet, and calls are held until it is */
+    bool serves_on;          /* not ready, but connected clients are served */
+    bool may_lead_soon;      /* not ready yet; calls are held until it is */
     struct early_calls *early_calls;
     struct rate_limit *rate_limit; /* NULL: no limit */
     struct quotas quotas;

@@ -1,7 +1,7 @@
 /* project.h - finds the project and environment that a path names.
  *
- * A personal token sees the projects of its user's organizations: any other is 404, with
- * the same text as an unknown one. A secret key has one project and one environment: a path
+ * A personal token sees the projects of its user's organizations; any other is 404, with
+ * the same text as an unknown one. A secret key has one project and one environment; a path
  * that names another is 400. */
 #pragma once
 
@@ -11,11 +11,11 @@ enum err project_find(struct api_call *call, struct slice ref,
                       const struct project **project);
 
 /* slug: dev, staging, prod or preview. For preview, a personal token gets the branch that
- * x-trigger-branch names, or else preview itself; a key has its branch already. Elsewhere
+ * x-trigger-branch names, otherwise preview itself; a key already has its branch. Elsewhere
  * the header has no effect. */
 enum err project_find_environment(struct api_call *call, struct slice ref,
                                   struct slice slug, struct account **account);
 
-/* The same in a project that is already known; for personal tokens. */
+/* The same in a known project; for personal tokens. */
 enum err project_environment(struct api_call *call, const struct project *project,
                              enum environment_type type, struct account **account);

@@ -9,14 +9,14 @@
  *   };
  *   const struct area queues_area = { .tag = "queues", .routes = routes };
  *
- * api/router/areas.def names each area. The rows are the source of the look-up, of the
- * checks before a handler, of /openapi.json, and of the warning about members that no
- * handler reads. Types have a short notation (type.h). */
+ * api/router/areas.def names each area. The rows are the source of route look-ups, the
+ * checks before a handler, /openapi.json, and the warning about unknown members. Types have
+ * a short notation (type.h). */
 #pragma once
 
 #include "api/request/call.h"
 
-/* Which credentials a route takes, and what else is special about it. */
+/* Which credentials a route accepts, and what else is special about it. */
 enum route_auth {
     AUTH_NONE = 0,
     AUTH_KEY = 1 << 0,
@@ -24,16 +24,15 @@ enum route_auth {
     AUTH_PERSONAL = 1 << 2, /* the handler finds project and environment */
     AUTH_SIGNED = 1 << 3,   /* no credential: the URL is signed, see signed_form */
     AUTH_WORKER = 1 << 4,   /* the handler finds the environment of the run */
-    BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
-    RATE_FREE = 1 << 9,     /* no rate limit: it only follows a call that has one */
+    BODY_SLOW = 1 << 8,     /* the body's pieces may be minutes apart */
+    RATE_FREE = 1 << 9,     /* no rate limit: it belongs to a call that has one */
     NEVER_STOPS = 1 << 10,  /* the official CLI retries after any refusal: slow it down */
-    /* No header and no query is refused: a worker sends this call once, and its run would
+    /* Never refused for a header or query: a worker sends this call once, and its run would
      * hang. */
     ENDS_ATTEMPT = 1 << 13,
     AUTH_BUILD = 1 << 11, /* the key of a build; the handler finds its deployment */
-    /* A public token that was signed for a user, if its scopes allow the route. They must
-     * have read (GET) or write of the area's tag, with the id that is the first parameter
-     * of the path. */
+    /* A public token signed for a user, if its scopes allow the route: they must have read
+     * (GET) or write for the area's tag, with the id that is the path's first parameter. */
 
     AUTH_FOR_USER = 1 << 12,
 };
@@ -51,19 +50,19 @@ typedef enum err route_fn(struct api_call *call);
 
 struct route {
     enum http_method method;
-    const char *path; /* "{name}" is one segment, "{name*}" at its end all that follow */
+    const char *path; /* "{name}" is one segment, "{name*}" at the end all that follow */
     unsigned auth;    /* of enum route_auth */
     enum signed_form signed_form; /* with AUTH_SIGNED */
-    /* For AUTH_NONE: the handler looks for a credential or changes something, and so
-     * refuses while the gateway does not lead (api_check_lead). */
+    /* For AUTH_NONE: the handler reads a credential or changes something, and so refuses
+     * while the gateway does not lead (api_check_lead). */
     bool needs_lead;
-    /* A status that clients meet while they poll for something to come; 0: none. It is not
-     * a fault for the log. */
+    /* A status that clients get while they poll for something to appear; 0: none. The log
+     * does not treat it as a fault. */
 
     unsigned awaited;
     size_t body_limit; /* bytes */
     route_fn *handle;  /* called when the body is complete */
-    /* For bodies that are taken piece by piece; handle is called after the last. */
+    /* For bodies taken piece by piece; handle is called after the last. */
     enum err (*on_body)(struct api_call *call, struct slice piece);
 
     /* For /openapi.json; content types are application/json unless named. */
@@ -75,8 +74,8 @@ struct route {
     unsigned status;     /* of success; 0: 200 */
     const char *reply;   /* a type; NULL: no body */
     const char *gives;   /* content type of the reply */
-    bool is_head;        /* only HEAD of the route's GET is an operation */
-    const char *also;    /* statuses besides those of its kind of route: "409 422" */
+    bool is_head;        /* only the HEAD of the route's GET is an operation */
+    const char *also;    /* statuses besides those of this kind of route: "409 422" */
 };
 
 struct schema {
@@ -86,8 +85,8 @@ struct schema {
 
 /* The routes of one file, and the types that they name. */
 struct area {
-    const char *tag;   /* of its operations, see openapi.c */
-    bool is_for_users; /* SDKs call it: members of bodies that no code reads are reported */
+    const char *tag;              /* of its operations, see openapi.c */
+    bool is_for_users;            /* SDKs call it: unknown members of bodies are reported */
     const struct route *routes;   /* ends with path NULL */
     const struct schema *schemas; /* ends with name NULL; NULL: none of its own */
 };

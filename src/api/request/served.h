@@ -1,4 +1,4 @@
-/* served.h - the environments that the token of a worker serves. */
+/* served.h - the environments that a worker's token serves. */
 #pragma once
 
 #include "api/request/call.h"

@@ -4,7 +4,7 @@
  *   'word'  Name  type[]  type | type
  *   {name: type, maybe?: type}  {*: type}  {a: type, ...}
  *
- * An object has the members that are listed and no others, unless it ends with "...". */
+ * An object has exactly the listed members, unless it ends with "...". */
 #pragma once
 
 #include "base/buf.h"
@@ -23,5 +23,5 @@ bool type_next_field(const char **text, struct type_field *field, struct buf *ty
 /* The same, but returns the type in the short notation. */
 bool type_skip_field(const char **text, struct type_field *field, struct slice *type);
 
-/* Returns one type, up to the end or one of the characters `ends` outside of its braces. */
+/* Returns one type, up to the end or to one of the characters `ends` outside its braces. */
 struct slice type_skip(const char **text, const char *ends);

@@ -1,8 +1,9 @@
-/* credential_write.h - one write that makes or ends a key or token over the API.
+/* credential_write.h - one write that creates or ends a key or token through the API.
  *
  *   handler: reads the request ─► account_writer: decide ─► commit ─► audited ─► reply
  *
- * The caller is checked again at the write's turn: by then, its token may have ended. */
+ * The caller is checked again when it is the write's turn, because its token may have ended
+ * by then. */
 #pragma once
 
 #include "accounts/account_writer.h"
@@ -14,7 +15,7 @@ enum { CREDENTIAL_BODY = 4096 };
 struct credential_write {
     struct api_call *call;
     struct account *account;          /* of a key; NULL: a token */
-    char id[SECRET_ID_LEN + 1];       /* of the one that is made or ends */
+    char id[SECRET_ID_LEN + 1];       /* of the one that is created or ended */
     char replaced[SECRET_ID_LEN + 1]; /* of the key that it replaces; "": none */
     char label[ACCOUNT_NAME_MAX + 1];
     int64_t ttl_ms;              /* of the new one; 0: until it is revoked */
@@ -29,8 +30,8 @@ struct credential_write {
 /* Creates the write. It is freed with its call's reply. */
 struct credential_write *credential_write_create(struct api_call *call);
 
-/* Logs that the caller was refused, with the id that the path names. account: of a key that
- * was found; NULL: none, or a token. Returns refused. */
+/* Logs that the caller was refused, with the id in the path. account: of the key, if it was
+ * found; NULL: not found, or a token. Returns refused. */
 enum err credential_log_refused(struct api_call *call, const struct account *account,
                                 struct slice id, enum err refused);
 
@@ -46,12 +47,12 @@ enum err credential_check_caller(struct credential_write *op, int64_t now_ms);
 /* Reads a display name into op->label. */
 enum err credential_read_label(struct credential_write *op, const json_t *body);
 
-/* Reads a member like "90d" or "0" as a span. A missing one leaves *ms as it is. */
+/* Reads a member like "90d" or "0" as a span. A missing one leaves *ms unchanged. */
 enum err credential_read_span(struct api_call *call, const json_t *body, const char *member,
                               int64_t *ms);
 
-/* Makes a repeated request take effect once. kind: what is made. */
+/* Makes a repeated request take effect only once. kind: what is created. */
 void credential_claim(struct credential_write *op, const char *kind, const char *inside);
 
-/* Writes the id by which lists show a secret that is not in memory yet. */
+/* Writes the id under which lists show a secret that is not in memory yet. */
 void credential_show_id(const char *secret, char id[SECRET_ID_LEN + 1]);

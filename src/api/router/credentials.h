@@ -1,4 +1,4 @@
-/* credentials.h - handlers that make, show, rotate and revoke keys and tokens. */
+/* credentials.h - handlers that create, show, rotate and revoke keys and tokens. */
 #pragma once
 
 #include "api/request/route.h"

@@ -1,4 +1,4 @@
-/* dispatch.h - takes requests to the handlers of their routes. */
+/* dispatch.h - dispatches requests to the handlers of their routes. */
 #pragma once
 
 #include "api/request/route.h"
@@ -6,7 +6,7 @@
 /* Returns the handler for server_create; its owner is the struct api. */
 struct http_handler api_handler(void);
 
-/* An early_enter_fn: a call that was held until the gateway leads continues like any
+/* An early_enter_fn: a call that was held until the gateway leads now continues like any
  * other. */
 void api_enter_early(struct api_call *call, bool complete);
 

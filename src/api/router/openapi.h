@@ -1,4 +1,4 @@
-/* openapi.h - /openapi.json, made from the rows of all routes. */
+/* openapi.h - /openapi.json, generated from the rows of all routes. */
 #pragma once
 
 #include "base/bytes.h"

@@ -1,9 +1,9 @@
-/* rate_limit.h - limits the requests a minute of an environment's key, or of one token.
+/* rate_limit.h - limits the requests per minute of an environment's key, or of one token.
  *
- *   tokens: half a minute's worth at once, then evenly      over it ─► 429, come back at …
+ *   tokens: half a minute's worth at once, then evenly      above that ─► 429, retry at …
  *
- * Off unless a limit is set. Counts calls under /api except those that belong to a call
- * that was counted: packets, the items of a batch, claims for signing. */
+ * Off unless a limit is set. Counts calls under /api except those that belong to a counted
+ * call: packets, the items of a batch, claims for signing. */
 #pragma once
 
 #include "api/request/call.h"
@@ -17,13 +17,12 @@ void rate_limit_destroy(struct rate_limit *limit);
 
 struct rate_limit_answer {
     int64_t limit, remaining;
-    int64_t reset_ms; /* Unix; when all are available; if none is left, when one is */
+    int64_t reset_ms; /* Unix; when all are available, or, if none is left, when one is */
 };
 
-/* Takes one request from the share of who. Returns false if none is left. */
+/* Takes one request from the share of `who`. Returns false if none is left. */
 bool rate_limit_take(struct rate_limit *limit, const struct identity *who,
                      struct rate_limit_answer *answer);
 
-/* The same for a call, with the headers that clients read. Returns false after
- * answering. */
+/* The same for a call, with the headers that clients read. On false, it has replied. */
 bool rate_limit_allows(struct rate_limit *limit, struct api_call *call);

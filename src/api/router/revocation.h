@@ -1,6 +1,6 @@
-/* revocation.h - ends what a credential that has ended still has open, within two seconds.
+/* revocation.h - closes what an ended credential still has open, within two seconds.
  *
- * That is sockets, streams, held polls and held dequeues. */
+ * That means sockets, streams, held polls and held dequeues. */
 #pragma once
 
 struct api;

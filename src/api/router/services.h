@@ -1,23 +1,24 @@
-/* services.h - makes, starts, drains and stops what the calls of all clients share. */
+/* services.h - creates, starts, drains and stops the parts that all clients' calls
+ * share. */
 #pragma once
 
 #include "api/request/call.h"
 
-/* Creates all parts. They are not ready at first: api_set_ready. */
+/* Creates all parts. They are not ready until api_set_ready. */
 struct api *api_create(struct engine *engine, struct schedules *schedules,
                        struct auth *auth, struct accounts *accounts,
                        const struct api_options *options);
-/* Call when everything is loaded, before any call is let in. Returns ERR_INTERNAL with the
- * reason if a folder of the data directory cannot be used. */
+/* Call it when everything is loaded, before any call is accepted. Returns ERR_INTERNAL with
+ * the reason if a folder of the data directory cannot be used. */
 enum err api_start(struct api *api, struct failure *why);
 
-/* Brings a document of an environment back into memory. Takes documents of DOC_WORKER,
- * DOC_CURRENT, DOC_DEPLOYMENT, DOC_BUILD_VARIABLES, DOC_QUEUE, DOC_VARIABLE,
- * DOC_SCHEDULE, DOC_BULK and DOC_ACTIVITY, in this order of kinds; ignores other kinds. After an error, why explains
- * what is wrong with the document. */
+/* Restores a document of an environment into memory. Takes documents of DOC_WORKER,
+ * DOC_CURRENT, DOC_DEPLOYMENT, DOC_BUILD_VARIABLES, DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE,
+ * DOC_BULK and DOC_ACTIVITY, in this order of kinds; ignores other kinds. After an error,
+ * why explains what is wrong with the document. */
 enum err api_restore(struct api *api, const struct document *document, struct failure *why);
 
-/* Ends what the parts have begun by themselves; call it when every call is answered.
+/* Ends what the parts have begun on their own; call it once every call has its reply.
  * Returns false while something is in flight: call it again. */
 bool api_may_end(struct api *api);
 
@@ -25,16 +26,15 @@ bool api_may_end(struct api *api);
 void api_destroy(struct api *api);
 
 /* Brings the environment of a linked account into memory. Everything that its clients hold
- * counts for its project, too. */
+ * also counts for its project. */
 void api_add_environment(struct api *api, struct account *account);
 
-/* Ends what is in progress in an environment, then frees its memory. Call it when the
- * account's branch was archived, or its project deleted. Does nothing if it was called
- * before. */
+/* Ends everything in progress in an environment, then frees its memory. Call it when the
+ * account's branch was archived or its project deleted. Further calls do nothing. */
 void api_retire_environment(struct api *api, const struct account *account);
 
-/* Replaces the options. Only those that config_take lets change may differ; they are read
- * where they are needed. */
+/* Replaces the options. Only those that config_take allows to change may differ; they are
+ * read where they are needed. */
 void api_reload(struct api *api, const struct api_options *options);
 
 /* Sets whether the gateway is ready; reason NULL: it is. Otherwise /readyz is 503 with the
@@ -42,29 +42,29 @@ void api_reload(struct api *api, const struct api_options *options);
 void api_set_ready(struct api *api, const char *reason);
 
 /* The same while this gateway waits for the lead, or loads. If several gateways may use the
- * database, calls wait as well, for some seconds. */
+ * database, calls also wait, for some seconds. */
 void api_stand_by(struct api *api, const char *reason);
 
-/* Refuses the calls that wait so: another gateway leads, and takes them when they are
- * repeated. */
+/* Refuses the calls that wait this way: another gateway leads, and will accept them when
+ * they are repeated. */
 void api_refuse_early(struct api *api);
 
-/* Sends `drain` to sockets, spread over at most a third of the timeout, and closes them.
- * They are closed within twice that third. has_next: the next process follows
- * (sockets.h). */
+/* Sends `drain` to sockets, spread over at most a third of the timeout, and closes them
+ * within two thirds of it. has_next: the next process follows (sockets.h). */
 void api_drain_sockets(struct api *api, int64_t timeout_ms, bool has_next);
 
-/* Answers held polls and dequeues, in time slices. */
+/* Replies to held polls and dequeues, in time slices. */
 void api_drain(struct api *api);
 
-/* Answers calls that were held since api_drain. */
+/* Replies to calls held since api_drain. */
 void api_drain_held(struct api *api);
 
-/* Returns true if no call is held any more, and the store has got what a drain writes. */
+/* Returns true once no call is held, and the store has everything that a drain writes. */
 bool api_has_drained(const struct api *api);
 
-/* Ends held calls in time slices: another gateway may lead by now (call.h, api_doubt). A
- * call that bears doubt stays held. Sockets and streams stay, and send nothing. */
+/* Ends held calls in time slices, because another gateway may lead by now (call.h,
+ * api_doubt). A call that bears doubt stays held. Sockets and streams stay, but send
+ * nothing. */
 void api_begin_doubt(struct api *api);
 
 /* Ends the doubt: nothing has changed, so sockets and streams continue. */
@@ -76,5 +76,6 @@ void api_move(struct api *api);
 /* Serves connected clients although the gateway is not ready, until api_set_ready. */
 void api_serve_on(struct api *api);
 
-/* Answers what is held (polls, dequeues) now: the server is about to close. */
+/* Replies to everything held (polls, dequeues) now, because the server is about to
+ * close. */
 void api_stop(struct api *api);

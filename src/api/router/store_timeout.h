@@ -1,4 +1,4 @@
-/* store_timeout.h - answers 503 to calls whose write waits for a silent database.
+/* store_timeout.h - replies 503 to calls whose write waits for an unresponsive database.
  *
  * The write continues without its call. */
 #pragma once
@@ -6,7 +6,7 @@
 struct api;
 struct store_timeout;
 
-/* Returns NULL for a store that answers every write. */
+/* Returns NULL for a store that completes every write. */
 struct store_timeout *store_timeout_create(struct api *api);
 /* Ignores NULL. */
 void store_timeout_destroy(struct store_timeout *store_timeout);

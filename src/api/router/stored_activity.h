@@ -1,9 +1,9 @@
-/* stored_activity.h - stores the activity of the environments, so that it survives a restart.
+/* stored_activity.h - stores the activity of environments, so that it survives a restart.
  *
  *   every quarter of an hour, and at a stop ─► environments that changed ─► one document
  *   after the other (core/counters/activity_document.h)
  *
- * A process that is killed loses at most the last quarter. */
+ * A killed process loses at most the last quarter of an hour. */
 #pragma once
 
 #include "api/request/call.h"
@@ -14,13 +14,12 @@ struct stored_activity *stored_activity_create(struct api *api);
 /* Requires stored_activity_has_ended. Ignores NULL. */
 void stored_activity_destroy(struct stored_activity *stored);
 
-/* Begins to store what changed, and then every quarter of an hour. */
+/* Stores what changed, now and every quarter of an hour. */
 void stored_activity_start(struct stored_activity *stored);
 
-/* Stores what changed once more, and then no more. */
+/* Stores what changed one last time. */
 void stored_activity_stop(struct stored_activity *stored);
 bool stored_activity_has_ended(const struct stored_activity *stored);
 
-/* Brings a document back into memory. A damaged one is logged; its readable part is
- * taken. */
+/* Restores a document into memory. A damaged one is logged; its readable part is used. */
 void stored_activity_restore(struct environment *env, const struct document *document);

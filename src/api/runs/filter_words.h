@@ -7,7 +7,7 @@
 
 /* The use of a filter. */
 struct filter_purpose {
-    /* The effect of leaving a member out, for errors: "the list would have more runs". */
+    /* The effect of ignoring a member, for errors: "the list would have more runs". */
     const char *otherwise;
     bool takes_queue_words; /* accept "task/hello" besides {"type":"task","name":"hello"} */
 };
@@ -17,7 +17,7 @@ struct filter_purpose {
 enum err filter_words_read(json_t *filter, json_t *words,
                            const struct filter_purpose *purpose, struct failure *why);
 
-/* Words, and the query that they mean. */
+/* Words, and the query that they stand for. */
 struct filter_words {
     json_t *json; /* the query points into it */
     struct run_query query;

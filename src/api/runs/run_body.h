@@ -2,7 +2,7 @@
  *
  *   item      in lists, and as a relative of another run
  *   whole     the response of retrieve
- *   result    how the run ended, its output as a text or as a value
+ *   result    how the run ended, with its output as a text or as a value
  *
  * Each appends to a buffer. Payload, output and metadata keep the bytes that the user
  * sent. An unset field is omitted, never null. If the buffer belongs to a rope, long
@@ -21,7 +21,7 @@ struct run_place {
 void run_body_item(const struct run *run, enum vocabulary vocabulary,
                    const struct run_place *place, struct buf *out);
 
-/* Further data that run_body_whole shows. */
+/* Additional data that run_body_whole shows. */
 struct run_details {
     const struct run *root, *parent; /* NULL: none */
     const struct run *children;
@@ -39,8 +39,8 @@ void run_body_whole(const struct run *run, enum vocabulary vocabulary,
  * application/store name. */
 void run_body_result(const struct run *run, struct buf *out);
 
-/* Does the same with the output as a value, as retrieve shows it. url: for an output of
- * type application/store. */
+/* The same with the output as a value, as retrieve shows it. url: for an output of type
+ * application/store. */
 void run_body_result_value(const struct run *run, struct slice url, struct buf *out);
 
 /* Returns the metadata as an object; {} if there is none. */

@@ -40,7 +40,7 @@ struct run_query_source {
     enum vocabulary vocabulary;
     const struct query_pair *pairs;
     size_t count;
-    bool any_time; /* created at any time, not in the last week, by default */
+    bool any_time; /* by default, runs created at any time, not in the last week */
 };
 
 enum err run_query_read_from(const struct run_query_source *source, int64_t now_ms,

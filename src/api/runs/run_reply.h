@@ -1,4 +1,4 @@
-/* run_reply.h - answers a call with a run and its relatives. */
+/* run_reply.h - replies to a call with a run and its relatives. */
 #pragma once
 
 #include "api/request/call.h"

@@ -10,9 +10,9 @@
  * restricted, a day that matches either is enough.
  *
  * A time of day is local time. A time that the clock skips is moved later by the length of
- * the jump (02:30 to 03:30), and a time that the clock shows twice counts only the first
- * time. If the hour field contains every hour, runs follow elapsed time instead: skipped
- * times are dropped, and repeated ones count twice. */
+ * the jump (02:30 to 03:30), and a time that the clock shows twice counts only once, the
+ * first time. If the hour field contains every hour, runs follow elapsed time instead:
+ * skipped times are dropped, and repeated ones count twice. */
 #pragma once
 
 #include <stdbool.h>
@@ -43,11 +43,11 @@ struct cron {
  * expression: …". Expressions that would never run are invalid, too. */
 enum err cron_read(struct slice text, struct cron *cron, struct failure *why);
 
-/* Does the same for an expression that a user enters now. A step larger than the range
- * of its field, as in 61 minutes, is invalid, too. Stored schedules may have one. */
+/* The same for an expression that a user enters now: a step larger than the range of its
+ * field, as in 61 minutes, is also invalid. Stored schedules may have one. */
 enum err cron_read_new(struct slice text, struct cron *cron, struct failure *why);
 
-/* Returns the first time after after_ms, both in Unix ms; 0: none in the next fifty
+/* Returns the first time after after_ms; both are Unix ms. 0: none in the next fifty
  * years. */
 int64_t cron_next(const struct cron *cron, const struct zone *zone, int64_t after_ms);
 

@@ -9,13 +9,12 @@ enum schedule_next_shown { NEXT_IF_ACTIVE, NEXT_ALWAYS };
 
 /* Reads task, cron, timezone (default UTC), and the optional externalId and window.
  * with_key: also deduplicationKey, which is required but may be empty. Checks types and
- * lengths only. On ERR_INVALID the call has been answered. The caller finishes
- * *requested. */
+ * lengths only. On ERR_INVALID the call has its reply. The caller finishes *requested. */
 enum err schedule_body_read(struct api_call *call, bool with_key,
                             struct schedule_facts *requested);
 
-/* Checks cron, time zone, window and task, in this order. Returns ERR_RULE with the
- * message about the first mistake. */
+/* Checks cron, time zone, window and task, in this order. Returns ERR_RULE with a message
+ * about the first mistake. */
 enum err schedule_body_check(struct api_call *call, const struct schedule_facts *requested,
                              struct failure *why);
 

@@ -1,4 +1,4 @@
-/* schedule_state.h - internal state shared by the files about schedules. */
+/* schedule_state.h - internal state shared by the schedule files. */
 #pragma once
 
 #include "api/schedules/schedules.h"
@@ -9,10 +9,10 @@
 struct env_schedules {
     struct list all; // schedule::link; oldest first
     size_t count;
-    bool retired; /* nothing fires any more */
+    bool retired; /* nothing fires from now on */
     const struct environment *env;
     struct timer quiet;  /* armed for a minute after a failure to fire was logged */
-    unsigned suppressed; /* failures to fire since then, only counted */
+    unsigned suppressed; /* failures to fire since then, counted but not logged */
 };
 
 struct schedules {
@@ -30,7 +30,7 @@ struct schedules {
     size_t under_way; /* commands in progress */
 };
 
-/* Creates a schedule without a document; schedule_remove takes one out of all tables. */
+/* Creates a schedule without a document; schedule_remove removes one from all tables. */
 struct schedule *schedule_add(struct schedules *all, struct environment *env,
                               const char *id);
 void schedule_remove(struct schedules *all, struct schedule *schedule);
@@ -39,8 +39,7 @@ void schedule_remove(struct schedules *all, struct schedule *schedule);
 void schedule_adopt(struct schedules *all, struct schedule *schedule,
                     struct schedule_facts *facts);
 
-/* Ends the commit of a schedule: sets when it is due again, and decides the waiting
- * commands. */
+/* Ends a schedule's commit: sets when it is due again, and decides the waiting commands. */
 void schedule_release(struct schedules *all, struct schedule *schedule);
 
 /* Decides commands that waited for a schedule. */
@@ -54,8 +53,8 @@ struct env_schedules *schedules_in(struct schedules *all, const struct environme
 /* firing.c: called when a schedule is due. */
 void schedule_fire(struct timer *due);
 
-/* firing.c: logs how many failures were only counted, at the end of the minute or when
- * the environment is removed. */
+/* firing.c: logs the number of failures that were not logged, at the end of the minute or
+ * when the environment is removed. */
 void schedules_log_suppressed(struct env_schedules *place);
 
 /* schedule_document.c. The document body; write returns the caller's reference. */

@@ -5,8 +5,8 @@
  *                                        ├─► create, change, remove: one command each
  *   existing declared schedules ─────────┘
  *
- * Each command looks at the current version when it is decided, so neither further
- * registrations meanwhile nor a stop of the gateway in the middle does harm. */
+ * Each command uses the version that is current when it is decided, so neither further
+ * registrations meanwhile nor a stop of the gateway halfway does any harm. */
 #pragma once
 
 #include "api/request/call.h"

@@ -4,14 +4,13 @@
  *                    ▲                                          its document with fired_at
  *                    └──────────────────────────────────────────────────┘
  *
- * A nominal time is a time at which the expression says that a run is due. The nominal
- * times that fire only increase: fired_at is in the document, whose next version is in
- * the same commit as the run. So no nominal time fires twice, whatever restarts and
- * clock changes happen. After missed times the latest one fires, once; the others are
- * skipped.
+ * A nominal time is a time at which the expression makes a run due. The nominal times that
+ * fire only increase: fired_at is in the document, whose next version is in the same commit
+ * as the run. So no nominal time fires twice, whatever restarts and clock changes happen.
+ * If several times were missed, the latest fires, once; the others are skipped.
  *
- * A schedule has one commit at a time. Commands that arrive meanwhile wait and are
- * decided on its result. */
+ * A schedule has one commit at a time. Commands that arrive meanwhile wait, and are decided
+ * on its result. */
 #pragma once
 
 #include "api/schedules/cron.h"
@@ -39,15 +38,16 @@ struct schedule_facts {
     bool is_declarative; /* declared in the code: comes from a worker's registration */
     bool is_active;
     int64_t created_at;
-    int64_t since;    /* only later times fire: created, got new times, or activated then */
+    int64_t since;    /* only later times fire: when it was created, activated, or got new
+                       * times */
     int64_t fired_at; /* the newest nominal time that fired; 0: none */
 };
 
 void schedule_facts_copy(struct schedule_facts *copy, const struct schedule_facts *facts);
 void schedule_facts_finish(struct schedule_facts *facts);
-/* Sets expression and time zone. If one of them changed, times count from now on, and a
- * fired_at in the future, from when the clock was ahead, is reset so that it does not
- * block them. */
+/* Sets expression and time zone. If either changed, times count from now on, and a fired_at
+ * in the future, left from when the clock was ahead, is reset so that it does not block
+ * them. */
 void schedule_facts_set_times(struct schedule_facts *facts, struct bytes *cron,
                               struct bytes *timezone, int64_t now_ms);
 
@@ -95,7 +95,7 @@ int64_t schedule_next(struct schedule *schedule, int64_t after_ms);
 /* Returns a zone, valid until schedules_destroy; NULL if the system does not have it. */
 const struct zone *schedules_zone(struct schedules *all, struct slice name);
 
-/* Restores a schedule from its document at start. It fires only after schedules_start. */
+/* Restores a schedule from its document at startup. It fires only after schedules_start. */
 enum err schedules_restore(struct schedules *all, const struct document *document,
                            struct failure *why);
 
@@ -144,8 +144,8 @@ struct schedule_command {
     struct list link; // schedule::parked
 };
 
-/* Calls find, then decide: at the end of this turn, or later when the schedule's commit
- * in flight ends. */
+/* Calls find, then decide, at the end of this turn or when the schedule's commit in flight
+ * ends. */
 void schedule_command_begin(struct schedules *all, struct environment *env,
                             struct schedule_command *command, schedule_find_fn *find,
                             schedule_decide_fn *decide, schedule_done_fn *done);

@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 
-/* Returns the names of the table for which has() returns true, as one text: "A/B","C/D".
+/* Returns the table's names for which has() returns true, as one text: "A/B","C/D".
  * *missing: the number of the others. The caller's reference. */
 struct bytes *timezones_list(bool (*has)(struct slice name), unsigned *missing);
 

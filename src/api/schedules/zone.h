@@ -7,7 +7,7 @@
  *              transitions of the file     then its footer's rule, forever
  *
  * Times are in seconds since 1970. Local times are counted the same way and called wall
- * times. A zone never changes after it was read. */
+ * times. A zone never changes once it was read. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@ bool zone_is_installed(struct slice name);
 /* Ignores NULL. */
 void zone_close(struct zone *zone);
 
-/* Returns the name with which it was opened; valid as long as the zone. */
+/* Returns the name that it was opened with; valid as long as the zone. */
 const char *zone_name(const struct zone *zone);
 
 /* Returns the seconds to add to UTC. */

@@ -3,12 +3,11 @@
  *   append ─► │ first … next-1 │ ─► readers, each at a place of its own
  *             └ a ring of frames: each encoded once and shared by all readers
  *
- * Chunks are numbered from 0. The time of a chunk is never earlier than that of the one
- * before. A ring holds up to stream_bytes of its set, but always its newest chunk. A set
- * holds the streams of one environment and has a budget: beyond it, chunks are discarded
- * oldest first, beginning with the least recently written stream. A reader whose place
- * was discarded can see how many chunks it missed. The contents do not survive the
- * process. */
+ * Chunks are numbered from 0. A chunk's time is never earlier than that of the previous
+ * one. A ring holds up to stream_bytes of its set, but always its newest chunk. A set holds
+ * the streams of one environment and has a budget: beyond it, chunks are discarded oldest
+ * first, beginning with the least recently written stream. A reader whose place was
+ * discarded can tell how many chunks it missed. The contents do not survive the process. */
 #pragma once
 
 #include <stdbool.h>
@@ -91,7 +90,8 @@ struct stream *stream_use(struct stream_set *set, enum stream_kind kind, struct 
                           struct slice key);
 void stream_release(struct stream_set *set, struct stream *stream);
 
-/* Sets the index of the first chunk. Used for a client that got chunks before a restart. Does nothing if the stream has had a chunk. */
+/* Sets the index of the first chunk, for a client that got chunks before a restart. Does
+ * nothing if the stream has had a chunk. */
 void stream_start_at(struct stream *stream, uint64_t index);
 
 /* Returns the time of a chunk that arrives now. */
@@ -104,15 +104,15 @@ void stream_append(struct stream_set *set, struct stream *stream, struct bytes *
 /* Discards the oldest chunk of the least recently written stream. */
 void stream_set_drop(struct stream_set *set);
 
-/* Returns the place after the chunk of this index. The chunk arrived at at_ms (-1:
- * unknown). If the stream never had such a chunk, it is from before a restart: then returns
- * the beginning. */
+/* Returns the place after the chunk with this index, which arrived at at_ms (-1: unknown).
+ * If the stream never had such a chunk, it is from before a restart; the beginning is
+ * returned then. */
 uint64_t stream_after(const struct stream *stream, int64_t at_ms, uint64_t index);
 
 /* Returns how many chunks from this place on were discarded. */
 uint64_t stream_missed(const struct stream *stream, uint64_t place);
 
-/* Returns the chunk at *place, or the first one kept after it, and moves *place past it.
+/* Returns the chunk at *place, or the first kept one after it, and moves *place past it.
  * NULL at the end. */
 struct bytes *stream_read(const struct stream *stream, uint64_t *place);
 

@@ -10,7 +10,7 @@
 struct streams {
     struct loop *loop;
     struct quotas *quotas; /* borrowed */
-    size_t budget;         /* bytes per environment; more have limits in quotas */
+    size_t budget;         /* bytes per environment; quotas has the wider limits */
     size_t stream_bytes;   /* bytes per stream */
     struct slots sets;     /* struct stream_set, by number of the environment */
     struct list ready;     // stream_reader::link

@@ -2,9 +2,9 @@
  *
  *   PUT, POST …/append, POST with lines that arrive one by one ─► ring ─► readers
  *
- * The contents are in memory (stream.h), the names belong to the run. A reader waits at its
- * stream when it has everything, and is ready when it may be written to. While it has
- * unsent bytes it is neither. */
+ * The contents are in memory (stream.h); the names belong to the run. A reader that has
+ * everything waits at its stream; one that may be written to is ready. While it has unsent
+ * bytes it is neither. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ struct quotas;
 struct timeslice;
 struct streams;
 
-/* quotas: memory budgets by environment, in which the contents count. budget: bytes per
+/* quotas: memory budgets by environment, which the contents count in. budget: bytes per
  * environment; twice that per project, four times that in total. stream_bytes: bytes per
  * stream. */
 struct streams *streams_create(struct loop *loop, struct quotas *quotas, size_t budget,
@@ -34,13 +34,13 @@ bool streams_forget(struct streams *streams, const struct environment *env,
                     struct timeslice *timeslice);
 
 /* Finds the first record of an input from index `from` on. If the stream began after
- * known_ms, the time at which the caller learned `from`, its indexes are new: its first
- * record counts. Returns true and appends the record's JSON to data if there is one. */
+ * known_ms, when the caller learned `from`, its indexes are new, so its first record is
+ * taken. If there is one, returns true and appends its JSON to data. */
 bool streams_find_input(struct streams *streams, struct environment *env, struct slice run,
                         struct slice key, int64_t from, int64_t known_ms, struct buf *data);
 
 /* Returns ERR_INVALID, with why, if the key cannot name a stream. */
 enum err streams_check_key(struct slice key, struct failure *why);
 
-/* Returns ERR_NOT_FOUND with its message: the environment has no run of this id. */
+/* Returns ERR_NOT_FOUND with its message: the environment has no run with this id. */
 enum err streams_unknown(struct failure *why);

@@ -1,10 +1,10 @@
-/* otlp.h - reads spans and logs that OpenTelemetry sends, OTLP 1 in JSON.
+/* otlp.h - reads OpenTelemetry's spans and logs (OTLP 1 in JSON).
  *
  *   {resourceSpans:[{resource, scopeSpans:[{spans:[…]}]}]} ─► otlp_next ─► one record
  *                                                          ─► otlp_read ─► an event
  *
- * A log becomes an event of its own below the span in which it was written, as traces show
- * it. A record names its run in an attribute; a record without one is dropped. */
+ * A log becomes a separate event below the span in which it was written, as traces show it.
+ * A record names its run in an attribute; a record without one is dropped. */
 #pragma once
 
 #include <stdint.h>
@@ -15,7 +15,7 @@
 #include "base/text.h"
 
 enum {
-    OTLP_RECORD_MAX = 128 * 1024, /* bytes as sent; a longer one loses its attributes */
+    OTLP_RECORD_MAX = 128 * 1024, /* bytes as sent; a longer record loses its attributes */
     OTLP_SPAN_LEN = 16,
     OTLP_VALUE_DEPTH = 16,     /* of nested lists in an attribute */
     OTLP_STEPS_MAX = 10000,    /* resources, scopes and records per body */
@@ -38,20 +38,20 @@ struct otlp {
     /* found but not opened yet; absent: opened */
     struct slice body, resource, about, scope;
     struct scan_members resources, scopes, records;
-    struct scan_members attributes; /* attributes of the resource that are not read yet */
+    struct scan_members attributes; /* the resource's attributes that are not read yet */
 };
 
 /* Begins to read a body, which must be valid JSON. */
 void otlp_begin(struct otlp *otlp, struct slice body, bool logs);
 
-/* Finds the next record. Returns false at the end, and after OTLP_COUNTED_MAX steps,
- * which sets otlp->cut. If finding a record takes another call, returns true with an
- * absent record. Each call scans the body at most once, or reads a few of a resource's
+/* Finds the next record. Returns false at the end, and after OTLP_COUNTED_MAX steps, which
+ * sets otlp->cut. If finding a record takes another call, returns true with an absent
+ * record. Each call scans the body at most once, or reads a few of a resource's
  * attributes. */
 bool otlp_next(struct otlp *otlp, struct slice *record);
 
-/* Returns true if the record just found lies beyond OTLP_STEPS_MAX. Such a record may only
- * be counted. */
+/* Returns true if the record just found is beyond OTLP_STEPS_MAX, so that it may only be
+ * counted. */
 static inline bool otlp_is_beyond(const struct otlp *otlp)
 {
     return otlp->steps > OTLP_STEPS_MAX;

@@ -21,7 +21,7 @@ enum {
     OTLP_PARTS_DEPTH = 6,        /* brackets around a record */
     OTLP_PART_BYTES = 512 << 10, /* of records, after which a part ends */
     OTLP_ITEM_MAX = 4 << 20,     /* bytes of a record */
-    OTLP_AROUND_MAX = 512 << 10, /* bytes of all that is around records */
+    OTLP_AROUND_MAX = 512 << 10, /* bytes of everything around records */
 };
 
 struct otlp_parts {
@@ -44,13 +44,13 @@ void otlp_parts_finish(struct otlp_parts *parts);
  * Returns true if a part has ended: otlp_parts_cut returns it. */
 bool otlp_parts_take(struct otlp_parts *parts, struct slice *piece);
 
-/* Returns the part, a whole JSON text if the body is one. The caller finishes it. */
+/* Returns the part, which is a whole JSON text if the body is. The caller finishes it. */
 struct buf otlp_parts_cut(struct otlp_parts *parts);
 
 /* Returns the rest of a complete body, in the same way. */
 struct buf otlp_parts_end(struct otlp_parts *parts);
 
-/* Returns ERR_TOO_LARGE with why if what is around or between the records is too long. */
+/* Returns ERR_TOO_LARGE with why if the text around or between the records is too long. */
 enum err otlp_parts_check(const struct otlp_parts *parts, struct failure *why);
 
 /* Returns the bytes of memory that it takes. */

@@ -1,9 +1,9 @@
 /* spans.h - the events of one run, found by span id and sorted by start on request.
  *
- *   events  [ a ][ b ][ c ][ d ]          as they came, until spans_sort
+ *   events  [ a ][ b ][ c ][ d ]          in order of arrival, until spans_sort
  *   slots   [ 3 ][ - ][ 1 ][ - ][ 4 ] …   by the hash of the span: index in events + 1
  *
- * Events arrive in almost any order, and each is looked up first. Both are cheap; sorting
+ * Events arrive in almost any order, and each is first looked up. Both are cheap; sorting
  * is left to callers that show or store the events in order. */
 #pragma once
 
@@ -25,7 +25,7 @@ struct trace_event *spans_find(const struct spans *spans, const char *span);
 /* Adds an event of a new span. Takes ownership of its text. */
 void spans_add(struct spans *spans, const struct trace_event *event);
 
-/* Replaces a known event, which keeps its number among events of the same start. Takes
+/* Replaces a known event, which keeps its number among events with the same start. Takes
  * ownership of the event's text. */
 void spans_replace(struct spans *spans, struct trace_event *known,
                    const struct trace_event *event);
@@ -45,5 +45,5 @@ void spans_split(struct spans *from, size_t count, struct spans *first);
  * left. After the first call, only this and spans_finish may be called. */
 bool spans_drop_one(struct spans *spans);
 
-/* Sorts by start; events of the same start stay in order of arrival. */
+/* Sorts by start; events with the same start stay in order of arrival. */
 void spans_sort(struct spans *spans);

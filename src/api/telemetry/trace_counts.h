@@ -1,11 +1,11 @@
-/* trace_counts.h - counts of what a run's trace stores and lost: the trace's document.
+/* trace_counts.h - counts of what a run's trace stores and has lost: the trace's document.
  *
  *   DOC_TRACE        run_x          {"logs":…, "begun":…, "ended":…, "pieces":2, …}
  *   DOC_TRACE_PIECE  run_x/000001   {"events":[…]}     written once, in the same commit
  *                    run_x/000002   {"events":[…]}
  *
  * A span has two records: one when it begins, so that it is shown while it lasts, and one
- * when it ends. Both are stored, and count as one row. */
+ * when it ends. Both are stored, but count as one row. */
 #pragma once
 
 #include <stdint.h>

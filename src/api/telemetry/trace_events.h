@@ -8,8 +8,8 @@ enum {
     TRACE_PIECE_BYTES = 64 * 1024, /* size of a piece, unless a single record is longer */
 };
 
-/* Limits of one run. Further records are dropped. The end of a span that is shown as begun
- * may exceed the bytes by an eighth, so that the span does not look unfinished. */
+/* Limits of one run. Further records are dropped. The end of a span whose beginning was
+ * stored may exceed the bytes by an eighth, so that the span does not look unfinished. */
 struct trace_limits {
     int64_t rows, bytes;
 };
@@ -17,7 +17,7 @@ struct trace_limits {
 /* Adds one record to the counts. */
 void trace_event_count(struct trace_counts *counts, const struct trace_event *event);
 
-/* Returns true if the run may have this further record. */
+/* Returns true if the run may have this additional record. */
 bool trace_limits_allow(const struct trace_limits *limits,
                         const struct trace_counts *counts, const struct trace_event *event);
 

@@ -2,7 +2,7 @@
  *
  *   counts and pending events (traces.h) ─► pieces, page by page ─► merged, sorted ─► done
  *
- * All events of the run are in memory until trace_look_end: up to the bytes of
+ * All events of the run are in memory until trace_look_end, up to the bytes of
  * trace_limits. The caller accounts for them in the memory budget of its call
  * (api/request/quotas.h). */
 #pragma once
@@ -21,7 +21,7 @@ struct trace_look {
     char from[ID_MAX]; /* name of the last piece read */
     struct trace_now now;
     struct store_scan scan;
-    /* sorts in a turn of its own, because that takes milliseconds */
+    /* sorts in a separate turn, because that takes milliseconds */
     struct deferred deferred;
     int64_t left; /* pieces */
 };

@@ -1,11 +1,11 @@
-/* trace_node.h - an event of a trace as a node of its tree. */
+/* trace_node.h - a trace's event as a node of its tree. */
 #pragma once
 
 #include "base/slice.h"
 
 enum { TRACE_NODE_NONE = -1 };
 
-/* The members of an event as raw JSON, found in one scan, and its place in the tree. */
+/* An event's members as raw JSON, found in one scan, and its place in the tree. */
 struct trace_node {
     struct slice id, parent; /* without quotes */
     struct slice message, at, ns, level, attempt, version, properties, events;

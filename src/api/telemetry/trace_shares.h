@@ -3,14 +3,14 @@
  *   a commit of traces.h ─► too much, perhaps? ─► sweep: count ─► remove the oldest
  *
  * An environment above its limit loses the logs of its ended runs, oldest first, until it
- * has 7/8 of the limit. A project has a limit, too, whatever the number of its branches:
+ * has 7/8 of the limit. A project also has a limit, whatever the number of its branches:
  * above it, the environments with the most logs lose theirs first, all down to one level.
  * The preview branches of a project count as one environment there, so that many of them
  * take nothing from the others; among these, the branches with the most lose theirs first.
- * The document of each such run stays and counts what was removed.
+ * The document of each of these runs stays and counts what was removed.
  *
- * Logs of unfinished runs stay. An environment that has too many of them is full: its
- * records are dropped until a sweep finds fewer. */
+ * Logs of unfinished runs stay. An environment with too many of them is full: its records
+ * are dropped until a sweep finds fewer. */
 #pragma once
 
 #include <stddef.h>

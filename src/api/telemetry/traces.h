@@ -1,14 +1,14 @@
 /* traces.h - the spans and logs of runs: in memory until they are stored.
  *
- *   otlp ─► traces_add ─► pending events of the run ─► a commit once a second at most:
+ *   otlp ─► traces_add ─► pending events of the run ─► a commit, at most once a second:
  *                                                      new pieces, and the counts
  *   trace_look.h reads both
  *
  * A piece is written once and never changed, so the cost of a line does not grow with the
  * length of a log. Limits: trace_limits per run; TRACES_BYTES_MAX for all events that are
  * not stored yet, a quarter of that per project. Further records are dropped and counted in
- * the trace of their run. A crash loses the last seconds: the state of runs does not depend
- * on them. */
+ * the trace of their run. A crash loses the last few seconds, which no run's state depends
+ * on. */
 #pragma once
 
 #include "api/telemetry/otlp.h"
@@ -49,8 +49,8 @@ bool traces_is_full(const struct traces *traces, const struct environment *env);
 /* Begins to write everything that is pending. */
 void traces_write_all(struct traces *traces);
 
-/* Does the same in time slices; start with *at = 0. Returns true if more is left. A trace
- * that moves in the table meanwhile is left to its timer, or to traces_write_all. */
+/* The same in time slices; start with *at = 0. Returns true if more is left. A trace that
+ * moves in the table meanwhile is left to its timer, or to traces_write_all. */
 bool traces_write_some(struct traces *traces, size_t *at, struct timeslice *timeslice);
 
 /* Adds a record to the trace of a run of env. Takes ownership of the event's text. A record
@@ -58,19 +58,19 @@ bool traces_write_some(struct traces *traces, size_t *at, struct timeslice *time
 void traces_add(struct traces *traces, struct environment *env, struct slice run_id,
                 struct trace_event *event);
 
-/* Counts records that were dropped before they came here in the run's trace. */
+/* Counts, in the run's trace, records that were dropped before they got here. */
 void traces_lose(struct traces *traces, struct environment *env, struct slice run_id,
                  enum trace_loss why, size_t count);
 
-/* Adds a warning of the gateway itself to the logs of a run. */
+/* Adds a warning from the gateway itself to the logs of a run. */
 void traces_warn(struct traces *traces, struct environment *env, struct slice run_id,
                  unsigned attempt, const char *text);
 
 /* Counts records that name no run of the environment. */
 void traces_drop(size_t count);
 
-/* Returns true while the run's trace is in memory: its document may be written at any
- * moment. */
+/* Returns true while the run's trace is in memory, so that its document may be written at
+ * any moment. */
 bool traces_have(const struct traces *traces, struct environment *env, struct slice run_id);
 
 /* A request for the current state of a run's trace: its counts (including the stored

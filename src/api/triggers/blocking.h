@@ -1,4 +1,4 @@
-/* blocking.h - makes a parent run wait for the runs that it has triggered. */
+/* blocking.h - makes a parent run wait for runs that it has triggered. */
 #pragma once
 
 #include "api/request/call.h"
@@ -7,8 +7,8 @@
 struct blocking {
     struct block block; /* first */
     struct wait *waits;
-    char (*names)[ID_MAX]; /* ids for items that are errors and have no run; or NULL */
-    /* Called once. OK also if the parent no longer executes: then no run waits. */
+    char (*names)[ID_MAX]; /* ids for items that became errors instead of runs; or NULL */
+    /* Called once. OK even if the parent no longer executes, so that no run waits. */
     void (*done)(struct blocking *blocking, enum err status);
 };
 
@@ -18,6 +18,6 @@ void blocking_begin_run(struct blocking *blocking, struct api_call *call,
                         void (*done)(struct blocking *blocking, enum err status));
 
 /* Makes the parent wait for all of these. Takes ownership of waits, an array, and of
- * blocking->names. The caller sets names and done before. */
+ * blocking->names. The caller has set names and done. */
 void blocking_begin(struct blocking *blocking, struct api_call *call, struct slice parent,
                     struct wait *waits, size_t count);

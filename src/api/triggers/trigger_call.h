@@ -1,15 +1,15 @@
-/* trigger_call.h - what all triggers derive from their call: claims, place, parent. */
+/* trigger_call.h - what every trigger derives from its call: claims, place, parent. */
 #pragma once
 
 #include "api/request/call.h"
 #include "api/triggers/trigger_options.h"
 
-/* Sets the claims of op that are stored with its runs: the request id of the call and
- * its one-time token, if it has them. kind tells different requests with the same id
- * apart: a task's id, or a name for the batch call. */
+/* Sets the claims of op that are stored with its runs: the call's request id and its
+ * one-time token, if it has them. kind distinguishes requests with the same id: a task's
+ * id, or a name for the batch call. */
 void trigger_call_claims(struct api_call *call, struct slice kind, struct trigger_op *op);
 
-/* Returns where the runs of the call are to execute; see trigger_options.h. */
+/* Returns where the call's runs are to execute; see trigger_options.h. */
 struct trigger_place trigger_call_place(const struct api_call *call);
 
 /* Replies to a trigger that failed. what: the task or the batch, for the message. */
@@ -33,7 +33,7 @@ void parent_lookup_begin(struct parent_lookup *lookup, struct api_call *call,
                          void (*done)(struct parent_lookup *lookup, enum err status));
 void parent_lookup_finish(struct parent_lookup *lookup);
 
-/* Makes child a child of the parent that was found. resume: the parent waits for it.
- * Does nothing if no lookup was begun. */
+/* Makes child a child of the parent that was found. resume: the parent waits for it. Does
+ * nothing if no lookup was begun. */
 void parent_lookup_adopt(const struct parent_lookup *lookup, bool resume,
                          struct run *child);

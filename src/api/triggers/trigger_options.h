@@ -4,9 +4,9 @@
  *                                      the option
  *
  * Used for the body of a trigger and for each item of a batch. Payload and metadata keep
- * their bytes: 1e400 comes out as 1e400. Options that the published schema has but
- * runcast lacks are rejected, or have no effect if SDKs send them unasked
- * (trigger_undone.c). Unknown options are ignored and reported to the caller. */
+ * their bytes: 1e400 comes out as 1e400. Options that the published schema has but runcast
+ * lacks are rejected, or have no effect if SDKs send them on their own (trigger_undone.c).
+ * Unknown options are ignored and reported to the caller. */
 #pragma once
 
 #include "base/buf.h"
@@ -59,7 +59,7 @@ enum err trigger_options_read(const struct trigger_source *source,
  * a duration. */
 enum err trigger_key_ttl_ms(struct slice ttl, int64_t *ms);
 
-/* Returns true for a number that must be meant as a duration or as seconds. As
+/* Returns true for a number that must be meant as a duration or as seconds, because as
  * milliseconds since 1970 it would be a date before 1973-03-03. */
 static inline bool trigger_number_is_no_time(double number)
 {

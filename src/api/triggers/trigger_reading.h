@@ -9,7 +9,7 @@ struct trigger_reading {
     struct trigger *item;
     struct trigger_parent *parent;
     struct failure *why;
-    struct buf text; /* the string that reading_text decoded last */
+    struct buf text; /* the string last decoded by reading_text */
     const char *name;
     /* raw JSON, read when all options are known */
     struct slice type, key, key_ttl, key_options, deployment, debounce;
@@ -21,7 +21,7 @@ typedef enum err read_option_fn(struct trigger_reading *r, struct slice value);
 struct option {
     const char *name;
     read_option_fn *read;
-    bool is_alone; /* belongs to the whole batch: ignored in an item's options */
+    bool is_alone; /* belongs to the whole batch; ignored in an item's options */
 };
 
 /* Options that runcast does not support; ends with a NULL name. */
@@ -47,8 +47,8 @@ enum err reading_number(struct trigger_reading *r, struct slice value, double *n
 enum err reading_integer(struct trigger_reading *r, struct slice value, double *number);
 enum err reading_flag(struct trigger_reading *r, struct slice value, bool *flag);
 
-/* Stores the debounce option. Call it when all options are known: a delay that is named
- * applies to a run that is made. */
+/* Stores the debounce option. Call it when all options are known: an explicit delay applies
+ * to a newly created run. */
 enum err reading_take_debounce(struct trigger_reading *r);
 
 /* Stores the idempotency key, its lifetime and its shown form. Call it when all options

@@ -22,11 +22,11 @@ const char *waitpoint_status(const struct waitpoint *waitpoint, int64_t now_ms);
 /* Appends the waitpoint as an element of a list. */
 void waitpoint_add_item(struct api_call *call, const struct waitpoint *waitpoint,
                         struct buf *out);
-/* Does the same without the closing brace, so that members can follow. */
+/* The same without the closing brace, so that members can follow. */
 void waitpoint_open_item(struct api_call *call, const struct waitpoint *waitpoint,
                          struct buf *out);
 
-/* Appends the URL that completes the token, as a JSON string. Any client with the URL
- * can complete the token, so a caller that may not do so gets "". (The official SDKs
+/* Appends the URL that completes the token, as a JSON string. Any client that has the URL
+ * can complete the token, so a caller that may not complete it gets "". (The official SDKs
  * require the member.) */
 void waitpoint_add_url(struct api_call *call, const char *id, struct buf *out);

@@ -1,4 +1,4 @@
-/* waitpoint_make.h - creates a waitpoint, or finds the one that has its idempotency key. */
+/* waitpoint_make.h - creates a waitpoint, or finds the one with its idempotency key. */
 #pragma once
 
 #include "api/waitpoints/waitpoint_load.h"

@@ -1,4 +1,4 @@
-/* waitpoints.h - handlers of waitpoints that have a file of their own. */
+/* waitpoints.h - waitpoint handlers that have their own file. */
 #pragma once
 
 #include "api/request/route.h"

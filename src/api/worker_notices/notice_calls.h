@@ -3,6 +3,6 @@
 
 struct api_call;
 
-/* Turns the exchange of the call into a socket, unless the handshake's rules refuse it. The
- * call ends either way. */
+/* Turns the call's exchange into a socket, unless the handshake is invalid. The call ends
+ * either way. */
 void run_notifications_accept(struct api_call *call);

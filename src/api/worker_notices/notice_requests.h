@@ -1,10 +1,10 @@
-/* notice_requests.h - requests of a notification socket's client that were not granted yet.
+/* notice_requests.h - a notification client's requests that were not granted yet.
  *
  *   run:subscribe, run:unsubscribe ─► notice_requests_add ─► notice_requests_take, in order
  *
- * A message may name thousands of runs, and each costs a look-up in every environment of a
- * worker's token. So requests wait here, and are granted in time slices. The zero value is
- * empty. */
+ * A message may name thousands of runs, and each costs a look-up in every environment that
+ * a worker's token serves. So requests wait here, and are granted in time slices. The zero
+ * value is empty. */
 #pragma once
 
 #include "base/buf.h"
@@ -23,9 +23,9 @@ struct notice_requests {
     size_t taken;
 };
 
-/* Adds the runs of an event that subscribes or unsubscribes. It looks like
- * ["run:subscribe",{"runFriendlyIds":[…]}]. Skips what cannot be the id of a run, and other
- * events. Returns false if more than NOTICE_REQUESTS_MAX are waiting. */
+/* Adds the runs of an event that subscribes or unsubscribes, like
+ * ["run:subscribe",{"runFriendlyIds":[…]}]. Skips anything that cannot be a run id, and
+ * other events. Returns false if more than NOTICE_REQUESTS_MAX are waiting. */
 bool notice_requests_add(struct notice_requests *requests,
                          const struct socket_packet *event);
 

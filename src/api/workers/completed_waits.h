@@ -1,10 +1,10 @@
-/* completed_waits.h - writes the complete waits of a run, with their outputs, for workers.
+/* completed_waits.h - writes a run's completed waits, with their outputs, for workers.
  *
  *   the run's waits ─► each: the other run, or the token ─► one array
  *
- * The waits are read where they are, on request: nothing is copied into the run that waits.
- * The array has OUTPUTS_MAX bytes of outputs. Further ones are only named there, and the
- * task that reads one fetches it (packet_name_output). */
+ * The waits are read where they are, on request: nothing is copied into the waiting run.
+ * The array has at most OUTPUTS_MAX bytes of outputs. Further ones are only named there,
+ * and a task that reads one fetches it (packet_name_output). */
 #pragma once
 
 #include "api/request/call.h"
@@ -26,7 +26,7 @@ struct completed_waits {
     struct store_load load;
 };
 
-/* Writes the waits that are complete. Calls done once, later. */
+/* Writes the completed waits. Calls done once, later. */
 void completed_waits_begin(struct completed_waits *waits, struct api_call *call,
                            const struct run *run,
                            void (*done)(struct completed_waits *waits, enum err status));

@@ -4,9 +4,10 @@
  *                "sourceFiles":[…]}}
  *       └─► "h"      [{"id":"a"},…]
  *
- * Sources are megabytes, and the used members of a task a few hundred bytes. All else is
- * left out here, so no turn has to walk over it. The schema of a payload is kept for people
- * to read, as long as it is small, and so are all schemas of the version together. */
+ * Sources are megabytes, but the members of a task that are used are a few hundred bytes.
+ * Everything else is left out here, so no turn must walk over it. A payload's schema is
+ * kept for people to read, as long as it and all schemas of the version together are
+ * small. */
 #pragma once
 
 #include "base/json/scan.h"
@@ -17,7 +18,7 @@ enum declaration_part {
     DECLARED_CLI,
     DECLARED_TASKS,
     DECLARED_QUEUES,
-    /* Only names and ids of the elements of these are read. */
+    /* Only the names and ids of these elements are read. */
     DECLARED_LIMITS,
     DECLARED_PROMPTS,
     DECLARED_WEBHOOKS,
@@ -42,7 +43,7 @@ struct declaration {
     bool is_object[5]; /* what is open at depths 1 to 4 */
     unsigned skipping; /* depth of the member that is left out; 0: none */
     bool in_string, after_backslash, in_key, wants_key;
-    char key[DECLARATION_KEY_MAX]; /* as it came; only the beginning of a longer one */
+    char key[DECLARATION_KEY_MAX]; /* as received; only the beginning of a longer one */
     size_t key_len;
     struct buf *out; /* the current part; NULL: none */
     size_t index;    /* of its current element */
@@ -50,12 +51,12 @@ struct declaration {
 
     bool in_schema;      /* in the payloadSchema of a task, while it is copied */
     size_t schema_begin; /* where that begins in out */
-    size_t schema;       /* bytes of it in the element, once it has ended */
-    size_t schemas;      /* bytes of those of all elements before */
+    size_t schema;       /* its bytes in the element, once it has ended */
+    size_t schemas;      /* bytes of the schemas of all earlier elements */
 };
 
-/* Begins a body. most: bytes of a task or queue, without its schema and members that are
- * left out. Larger ones are refused. */
+/* Begins a body. most: bytes of a task or queue, without its schema and omitted members.
+ * Larger ones are refused. */
 void declaration_init(struct declaration *declaration, size_t most);
 
 /* Takes a piece. Returns ERR_INVALID with the reason if it is not JSON, or something is too
@@ -63,11 +64,11 @@ void declaration_init(struct declaration *declaration, size_t most);
 enum err declaration_feed(struct declaration *declaration, struct slice piece,
                           struct failure *why);
 
-/* Ends the body. Returns ERR_INVALID if it is not an object with an object metadata in
+/* Ends the body. Returns ERR_INVALID unless it is an object with a metadata object in
  * it. */
 enum err declaration_end(struct declaration *declaration, struct failure *why);
 
-/* Returns a value of the metadata: absent if missing, the last one if it repeats. */
+/* Returns a value from the metadata: absent if missing, the last one if it repeats. */
 struct slice declaration_part(const struct declaration *declaration,
                               enum declaration_part part);
 

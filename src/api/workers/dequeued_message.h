@@ -1,6 +1,6 @@
 /* dequeued_message.h - writes the messages for workers, as JSON.
  *
- * Each function appends one JSON value. Required members are always there; optional ones
+ * Each function appends one JSON value. Required members are always present; optional ones
  * are left out when unset. Statuses are the internal words. Ids and friendly ids are the
  * same. */
 #pragma once
@@ -36,12 +36,12 @@ void message_add_state(struct buf *out, const struct run *run, struct slice wait
 /* Appends the response of snapshots/latest: {execution: {…}}. */
 void message_add_latest(struct buf *out, const struct run *run, struct slice waitpoints);
 
-/* Where a task's process runs, as far as it needs to know. */
+/* Facts that a task's process needs about where it runs. */
 struct task_home {
     const struct account *account;
     struct slice base_url;
     bool needs_key;      /* its worker does not have the environment's secret key */
-    double cents_per_ms; /* of the run; unused without one */
+    double cents_per_ms; /* of the run; unused if there is none */
     int64_t log_rows;    /* spans and logs that a run may have */
 };
 
@@ -53,7 +53,7 @@ size_t message_add_start(struct buf *out, const struct run *run,
 /* Appends the response of attempts/complete: {result: {…}}. */
 void message_add_result(struct buf *out, const struct run *run, enum attempt_result result);
 
-/* Appends {NAME: "value"}, the variables of a task process; the environment's own come
- * first. run NULL: for the project. */
+/* Appends {NAME: "value"}, a task process's variables; the environment's own come first.
+ * run NULL: for the project. */
 void message_add_variables(struct buf *out, const struct run *run,
                            const struct task_home *home);

@@ -5,25 +5,25 @@
  *     ├─► the sweep checks waiting and queued runs
  *     └─► its declared schedules are written ─► done
  *
- * The pointer is one document of the environment, and all that is stored. The rest follows
- * from it at each start, so nothing is missed that a crash cut off. Promotions at the same
- * time are written one after the other; each that lost decides again, from what is current
- * by then.
+ * The pointer is one document of the environment, and all that is stored. The rest is
+ * derived from it at each start, so a crash cannot leave a promotion half done. Concurrent
+ * promotions are written one after the other; each that lost decides again, from what is
+ * current by then.
  *
  * In dev nothing is promoted: the newest registration is current. The same holds elsewhere
- * until something was promoted. */
+ * until the first promotion. */
 #pragma once
 
 #include "api/schedules/schedule_sync.h"
 
 enum promotion_rule {
-    PROMOTION_ANY,   /* also an older version, to roll back */
+    PROMOTION_ANY,   /* even an older version, to roll back */
     PROMOTION_NEWER, /* only if the current one is not newer */
 };
 
 enum promotion_outcome {
     PROMOTION_MADE,
-    PROMOTION_WAS_CURRENT, /* it was current already; its schedules were written again */
+    PROMOTION_WAS_CURRENT, /* it was already current; its schedules were written again */
     PROMOTION_OLDER,       /* with PROMOTION_NEWER: nothing was changed */
 };
 
@@ -47,12 +47,12 @@ struct promotion {
 
 /* Promotes a version. Calls done once, later. ERR_NOT_FOUND: there is no such version, its
  * deployment is not DEPLOYED, it is no longer kept, or the environment is an archived
- * branch's. After any other error the pointer may be written. Then the version is current,
- * and the next start writes its schedules, as does the same promotion again. */
+ * branch's. After any other error the pointer may have been written. The version is then
+ * current, and the next start writes its schedules, as does repeating the promotion. */
 void promotion_begin(struct promotion *promotion, struct api *api, struct account *account,
                      struct slice version,
                      void (*done)(struct promotion *promotion, enum err status));
 
-/* Applies a document of DOC_CURRENT at start, when all versions are loaded. */
+/* Applies a document of DOC_CURRENT at startup, once all versions are loaded. */
 enum err promotion_restore(struct environment *env, const struct document *document,
                            struct failure *why);

@@ -1,19 +1,20 @@
 /* registering.h - registers a version, from the pieces of a body to a known worker.
  *
  *   pieces ─► registering_take
- *   call   ─► registering_end, _begin ─► read, a few tasks a turn ─► document synced
+ *   call   ─► registering_end, _begin ─► read, a few tasks per turn ─► document synced
  *                                                                │
  *     in dev: current at once, its declared schedules follow ◄───┤
  *     elsewhere: promoted (promotion.h) ◄────────────────────────┤
  *     of a deployment: known, until it is promoted ◄─────────────┴─► done
  *
- * If the build is the current version already, registering it again returns that version. */
+ * If the build is already the current version, registering it again returns that
+ * version. */
 #pragma once
 
 #include "api/request/call.h"
 #include "core/fleet/worker_versions.h"
 
-/* The version that a call has registered, as it was then. */
+/* The version that a call has registered, as it was at that time. */
 struct registered {
     char id[ID_MAX];
     char version[WORKER_VERSION_MAX];
@@ -30,20 +31,20 @@ struct registering_deployment {
     char runtime[WORKER_RUNTIME_MAX];
 };
 
-/* made: NULL if status is not OK; call->why then has the reason. The call is the owner's
- * again, to be answered. */
+/* made: NULL if status is not OK; call->why then has the reason. The owner must now reply
+ * to the call. */
 typedef void registering_done_fn(struct api_call *call, const struct registered *made,
                                  enum err status);
 
 /* Takes a piece of the body; for route.on_body. Returns ERR_INVALID with a reason, here and
- * below; then nothing is left of it. */
+ * below; everything taken is then freed. */
 enum err registering_take(struct api_call *call, struct slice piece);
 
-/* Ends the body, when all pieces were taken. Call one of the next two after it. */
+/* Ends the body, after all pieces were taken. Then call one of the next two. */
 enum err registering_end(struct api_call *call);
 
-/* Registers the version. deployment: copied; NULL: a plain registration. The version of a
- * deployment is not reused for another one of the same content, nor promoted, and changes
+/* Registers the version. deployment: copied; NULL: a plain registration. A deployment's
+ * version is not reused for another one with the same content, is not promoted, and changes
  * neither schedules nor limits. No run can be locked to it until it is DEPLOYED
  * (versions.h). */
 void registering_begin(struct api_call *call,

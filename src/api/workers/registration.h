@@ -14,11 +14,11 @@
 
 struct registration {
     struct worker *worker; /* the caller sets id, version and created_at */
-    struct buf tasks;      /* of its document: those that are written */
+    struct buf tasks;      /* of its document: those written so far */
     size_t written;
 };
 
-/* Reads the body of a POST while it arrives, and then task by task. */
+/* Collects the body of a POST while it arrives, then reads it task by task. */
 struct registration_reader {
     struct declaration declaration;
     size_t tasks_max, queues_max;
@@ -26,18 +26,18 @@ struct registration_reader {
     struct worker *worker;          /* as far as it is read */
     struct unsupported unsupported; /* complete when the worker is */
     enum declaration_part list;
-    struct scan_members elements; /* of the list, those not yet read */
+    struct scan_members elements; /* the list's elements not read yet */
     size_t index;
 };
 
 void registration_reader_init(struct registration_reader *reader);
 
-/* Takes a piece of the body. Returns ERR_INVALID, here and below, if a member is wrong; why
- * names it. */
+/* Takes a piece of the body. Returns ERR_INVALID, here and below, if a member is invalid;
+ * why names it. */
 enum err registration_feed(struct registration_reader *reader, struct slice piece,
                            struct failure *why);
 
-/* Ends the body, when all of it has come. */
+/* Ends the body, once all of it has arrived. */
 enum err registration_end(struct registration_reader *reader, struct failure *why);
 
 /* Reads one more task or queue. After the last one the registration, zeroed before, has its
@@ -48,22 +48,22 @@ enum err registration_read_next(struct registration_reader *reader,
 /* Frees what was read. Accepts a zeroed one. */
 void registration_reader_finish(struct registration_reader *reader);
 
-/* Reads metadata that was accepted before: all at once, and whatever the limits are now. */
+/* Reads metadata that was accepted before, all at once and regardless of current limits. */
 enum err registration_read_again(struct slice metadata, struct registration *registration,
                                  struct failure *why);
 
 /* Writes one more task of its document. Requires that there is one. */
 void registration_write_task(struct registration *registration);
 
-/* Returns the body of its document, with the tasks that are not written yet. The caller
- * owns the reference. */
+/* Returns the body of its document, including the tasks not written yet. The caller owns
+ * the reference. */
 struct bytes *registration_write(struct registration *registration);
 
 /* Reads the body of a document. */
 enum err registration_restore(struct slice body, struct registration *registration,
                               struct failure *why);
 
-/* Reads a whole document at start, and applies it. */
+/* Reads a whole document at startup, and applies it. */
 enum err registration_restore_document(struct environment *env,
                                        const struct document *document,
                                        struct failure *why);
@@ -76,7 +76,7 @@ struct bytes *registration_document_name(const struct worker *worker);
  * is current at once, its session is connected, and its limits are set. */
 void registration_apply(struct registration *registration, struct environment *env);
 
-/* The same at start, when no worker is connected. Sets its limits unless it is a
+/* The same at startup, when no worker is connected. Sets its limits unless it is a
  * deployment's. */
 void registration_apply_stored(struct registration *registration, struct environment *env);
 
@@ -84,7 +84,7 @@ void registration_apply_stored(struct registration *registration, struct environ
  * version's are set. */
 void registration_set_limits(struct worker *worker, struct environment *env);
 
-/* Forgets versions when there are too many, with the queues that no other version has. */
+/* Forgets versions if there are too many, with the queues that no other version has. */
 void registration_forget_oldest(struct engine *engine, struct environment *env);
 
 /* Forgets a version whose deployment has failed, or is no longer kept. Returns false and

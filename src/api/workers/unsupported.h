@@ -24,7 +24,7 @@ struct unsupported {
 void unsupported_note_task(struct unsupported *all, const json_t *task);
 void unsupported_note_queue(struct unsupported *all, const json_t *queue);
 
-/* Notes a list of the metadata, given as JSON. Only names and ids are read; absent:
+/* Notes a list in the metadata, given as JSON. Only names and ids are read; absent: does
  * nothing. */
 void unsupported_note_limits(struct unsupported *all, struct slice list);
 void unsupported_note_prompts(struct unsupported *all, struct slice list);
@@ -35,7 +35,7 @@ void unsupported_note_webhooks(struct unsupported *all, struct slice list);
 struct bytes *unsupported_refusal(const struct unsupported *all);
 
 /* Returns the warnings, [{"feature":…,"names":[…],"message":…},…]; NULL if none. The caller
- * owns them. A feature has the name that it has in the error of a call that needs it
+ * owns them. A feature is named as in the error of a call that needs it
  * (api/router/dispatch.c). */
 struct bytes *unsupported_warnings(const struct unsupported *all);
 

@@ -1,4 +1,4 @@
-/* worker_routes.h - the handlers of workers' routes, by file. */
+/* worker_routes.h - the handlers of worker routes, by file. */
 #pragma once
 
 #include "api/request/route.h"
@@ -29,7 +29,7 @@ route_fn worker_disconnect;
 route_fn worker_start;
 
 /* attempt_completion.c. A body has at most WORKER_COMPLETION_BODY bytes, and the first 16
- * MiB of its texts are kept. Node.js makes no longer JSON (strings end at 2^29 - 24
+ * MiB of its texts are kept. Node.js cannot produce longer JSON (strings end at 2^29 - 24
  * characters). */
 enum { WORKER_COMPLETION_BODY = 512 * 1024 * 1024 };
 route_fn worker_complete;
@@ -37,8 +37,8 @@ enum err worker_complete_piece(struct api_call *call, struct slice piece);
 
 struct dequeue_terms;
 
-/* Dequeues a run of one of the environments; the call is held until there is one. terms: of
- * a worker's token; NULL for a secret key. */
+/* Dequeues a run of one of the environments, and holds the call until there is one. terms:
+ * of a worker's token; NULL for a secret key. */
 enum err worker_take(struct api_call *call, struct environment *const *environments,
                      size_t count, const struct dequeue_terms *terms);
 
