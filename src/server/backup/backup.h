@@ -4,8 +4,8 @@
  *      ─► a new epoch ─► hashes, manifest ─► rename DIR.partial-XXXXXX to DIR
  *
  * The gateway is not involved. The copy has every write that the gateway acknowledged
- * before. It lacks files that can be made again or are not needed: unpacked versions,
- * uploads that no deployment uses, and the token of the supervise role of this machine.
+ * before. It omits files that can be recreated or are not needed: unpacked versions,
+ * uploads that no deployment uses, and the token of this machine's supervise role.
  *
  * If DIR exists, it is complete. All of this blocks. */
 #pragma once
@@ -15,9 +15,9 @@
 #include "server/backup/backup_manifest.h"
 
 struct backup_options {
-    const char *data, *target; /* paths of folders */
-    const char *key;           /* encryption-key; "": it is in the data directory */
-    const volatile sig_atomic_t *stopped; /* becomes true: stop soon and remove the copy */
+    const char *data, *target;            /* paths of folders */
+    const char *key;                      /* encryption-key; "": in the data directory */
+    const volatile sig_atomic_t *stopped; /* once true: stop soon and remove the copy */
 };
 
 /* Makes the backup and fills in its manifest, which the caller finishes in any case.

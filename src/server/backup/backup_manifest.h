@@ -3,8 +3,8 @@
  *   {"format":1,"runcast":"0.1.0","schema":13,"epoch":"…","madeAt":"…","key":"1a2b3c4d",
  *    "holdsKey":true,"files":[{"name":"runcast.db","bytes":8192,"sha256":"…"},…]}
  *
- * It is written last, and checked before anything of a backup is used. It may be forged: a
- * name must be one of these, so it cannot lead out of the folder.
+ * It is written last, and checked before any of the backup is used. It may be forged, so
+ * only these names are valid, and none can lead out of the folder.
  *
  *   runcast.db                            the database, in one file
  *   encryption.key, .next, .1a2b3c4d      its keys, if they were in the data directory
@@ -34,8 +34,8 @@ struct backup_manifest {
     char runcast[32]; /* version that made it */
     int64_t schema;
     char epoch[17];
-    int64_t made_at;           /* Unix ms: all earlier commits are in it */
-    char key[KEY_ID_TEXT_MAX]; /* id of the key that sealed it; "": unknown */
+    int64_t made_at;           /* Unix ms; has all commits made before */
+    char key[KEY_ID_TEXT_MAX]; /* id of the key that sealed the data; "": unknown */
     bool holds_key;
     struct backup_file *files; /* owned */
     size_t count, capacity;

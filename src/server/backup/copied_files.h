@@ -1,6 +1,6 @@
-/* copied_files.h - a source of files for pg_copy: those that the SQLite database names.
+/* copied_files.h - a source of files for pg_copy: those named by the SQLite database.
  *
- * stored_files.h lists them; this opens and reads them one after the other. */
+ * stored_files.h lists them; this opens and reads them one by one. */
 #pragma once
 
 #include "server/backup/stored_files.h"
@@ -8,7 +8,7 @@
 
 struct copied_files {
     struct pg_copy_files source;
-    size_t missing; /* named, but not there; the copy lacks them, too */
+    size_t missing; /* named, but missing; the copy lacks them, too */
 
     struct stored_files named; /* private, like the rest */
     size_t next;

@@ -2,8 +2,8 @@
  *
  *   lock ─► upgrade ─► does the key open it? ─► all rows and files, in one transaction
  *
- * No gateway may serve meanwhile. The data directory stays as it is, except that its schema
- * is upgraded, as by any start. All of this blocks. */
+ * No gateway may serve meanwhile. The data directory stays unchanged, except that its
+ * schema is upgraded, as by any start. All of this blocks. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,12 +15,12 @@ struct copy_options {
     const char *data;    /* path of the data directory */
     struct vault *vault; /* must open what is sealed */
     struct pg_options target;
-    const volatile sig_atomic_t *stopped; /* becomes true: stop soon and leave nothing */
+    const volatile sig_atomic_t *stopped; /* once true: stop soon and leave nothing */
 };
 
 struct copied {
     struct pg_copied rows;
-    size_t missing_files; /* named by the database, but not there */
+    size_t missing_files; /* named by the database, but missing */
     char epoch[17];
     char key_id[KEY_ID_TEXT_MAX]; /* of the key that opens the secrets */
     bool key_is_found;            /* it is a kept key, not the vault's current one */

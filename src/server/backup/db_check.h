@@ -1,6 +1,7 @@
 /* db_check.h - finds damaged or missing data in a data directory, and changes nothing.
  *
- * A gateway may run or not. Each finding is a sentence that says what to do. */
+ * Works with or without a running gateway. Each finding is a sentence that says what to
+ * do. */
 #pragma once
 
 #include "base/vault/vault.h"

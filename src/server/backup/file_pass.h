@@ -1,7 +1,7 @@
 /* file_pass.h - reads a file once from start to end: hashes it, and may copy it.
  *
- * Files are named relative to an open folder, and links are not followed: the folder may
- * belong to another user, who changes it meanwhile. All of this blocks. */
+ * Files are named relative to an open folder, and links are not followed, because the
+ * folder may belong to another user who changes it meanwhile. All of this blocks. */
 #pragma once
 
 #include <signal.h>
@@ -21,8 +21,8 @@ struct file_facts {
 enum err file_pass_hash(int folder, const char *name, const volatile sig_atomic_t *stopped,
                         struct file_facts *facts, struct failure *why);
 
-/* Hashes the file and copies it into another folder, readable for its owner only, not fully
- * synced. The copy must not exist before. After an error, the caller removes it. */
+/* Hashes the file and copies it into another folder, readable only by its owner, not fully
+ * synced. The copy must not exist yet. After an error, the caller removes it. */
 enum err file_pass_copy(int folder, const char *name, int to_folder, const char *to_name,
                         const volatile sig_atomic_t *stopped, struct file_facts *facts,
                         struct failure *why);

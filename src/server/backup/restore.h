@@ -5,8 +5,8 @@
  *         the database last
  *
  * Nothing is written before all hashes and the key were checked. The copy is made inside
- * the data directory, not next to it: the directory may be a file system of its own, and
- * its owner may be unable to create a folder next to it. All of this blocks. */
+ * the data directory, not next to it, because the directory may be a separate file system,
+ * and its owner may be unable to create a folder next to it. All of this blocks. */
 #pragma once
 
 #include <signal.h>
@@ -16,11 +16,11 @@
 struct restore_options {
     const char *source, *data;            /* paths of folders; data is created if missing */
     const char *key;                      /* encryption-key; "": the key in the backup */
-    const volatile sig_atomic_t *stopped; /* becomes true: stop soon and leave nothing */
+    const volatile sig_atomic_t *stopped; /* once true: stop soon and leave nothing */
 };
 
-/* manifest: of the backup, with the new epoch of the data; the caller finishes it.
- * ERR_INVALID: it cannot be restored, and why; ERR_STORE, ERR_CANCELED: nothing is left of
- * it. */
+/* manifest: the backup's, with the new epoch of the data; the caller finishes it.
+ * ERR_INVALID: why it cannot be restored; ERR_STORE, ERR_CANCELED: nothing of it is
+ * left. */
 enum err restore_make(const struct restore_options *options,
                       struct backup_manifest *manifest, struct failure *why);

@@ -17,7 +17,7 @@ bool sealed_key_id(struct sqlite_look *look, char id[KEY_ID_TEXT_MAX]);
 enum err sealed_try(const char *database_path, const char *key, const char *key_path,
                     char id[KEY_ID_TEXT_MAX], struct failure *why);
 
-/* Opens all sealed values, as a start of the gateway does. Calls found for those that do
+/* Opens all sealed values, as a gateway does when it starts. Calls found for those that do
  * not open or are damaged, with a sentence that says what to do: for the first few, and
  * once with the number of the others. ERR_STORE: the database cannot be read. */
 enum err sealed_check(struct sqlite_look *look, struct vault *vault, sqlite_found_fn *found,

@@ -1,8 +1,8 @@
-/* stored_files.h - files that a database names: archives, indexes, logs of deployments.
+/* stored_files.h - files that a database names: archives, indexes and logs of deployments.
  *
  * The gateway creates a file before a row names it, and removes it after the row. So all
  * files that a database names at one moment existed at that moment. Every deployment names
- * a log, which may be missing: its row does not wait for it. */
+ * a log, which may be missing, because its row does not wait for it. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,9 @@
-/* remote.h - calls of subcommands to a gateway's API, with a secret key.
+/* remote.h - calls from subcommands to a gateway's API, with a secret key.
  *
  *   remote_open ─► remote_ask, remote_upload … ─► remote_close
  *
- * All of this blocks. As in the official CLI, a call is tried up to five times, under one
- * request id, by which the gateway recognizes a repetition. */
+ * All of this blocks. As in the official CLI, a call is tried up to five times, with one
+ * request id by which the gateway recognizes repetitions. */
 #pragma once
 
 #include "base/buf.h"
@@ -14,7 +14,7 @@ struct remote;
 
 struct remote_options {
     const char *url;
-    const char *ca_file; /* more trusted certificates; "": none */
+    const char *ca_file; /* additional trusted certificates; "": none */
     const char *key;
     const char *branch; /* of a preview environment; NULL: none */
 };
@@ -26,7 +26,7 @@ struct remote_call {
 
     int status;           /* HTTP status; 0: the gateway was not reached */
     struct bytes *answer; /* valid JSON, or NULL */
-    struct buf refusal;   /* why the call failed, as text; lines of any length */
+    struct buf refusal;   /* why the call failed; lines of any length */
 };
 
 /* Borrows the key. ERR_INVALID: the URL or the certificates are invalid. */

@@ -24,7 +24,7 @@ void remote_session_show(FILE *out, struct slice text);
 bool remote_session_refuse(const struct remote_session *session, const char *doing,
                            const struct remote_call *call);
 
-/* Writes the name of the environment for people: "prod", "the branch x of preview". */
+/* Writes the environment's name for people: "prod", "the branch x of preview". */
 const char *remote_session_place(const struct remote_session *session, char text[160]);
 
 /* Sets *version to the current version, which the caller frees; "": none. Returns false if
@@ -32,7 +32,7 @@ const char *remote_session_place(const struct remote_session *session, char text
 bool remote_session_current(struct remote_session *session, char **version);
 
 /* The function `ask` of each command's row (server/config/subcommand.h), in remote_deploy.c
- * and remote_versions.c. Each returns false after it has printed an error. */
+ * and remote_versions.c. Each returns false after printing an error. */
 bool remote_deploy(struct remote_session *session);
 bool remote_versions(struct remote_session *session);
 bool remote_promote(struct remote_session *session);

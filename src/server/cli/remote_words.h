@@ -1,4 +1,4 @@
-/* remote_words.h - finds the environment that a remote subcommand means, by its key. */
+/* remote_words.h - determines the environment of a remote subcommand by its key. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,9 +8,8 @@
 
 /* Sets *environment to "prod", "staging" or "preview", by the prefix of the key.
  *
- * ERR_USAGE: it is the key of another environment than --env names, of dev, to which
- * nothing can be deployed, or of none; or --branch is missing (preview), or given (others).
- */
+ * ERR_USAGE: it is the key of another environment than --env names, of dev, which nothing
+ * can be deployed to, or of none; or --branch is missing (preview), or given (others). */
 enum err remote_words_check_key(const struct said *said, const char *key,
                                 const char **environment, struct failure *why);
 

@@ -46,7 +46,7 @@ enum config_setting {
     SETTING_COUNT
 };
 
-/* Texts and secrets are never NULL. Durations are milliseconds; their help says what 0
+/* Texts and secrets are never NULL. Durations are in milliseconds; their help says what 0
  * means. An origin is "default", "--data", "RUNCAST_DATA" or "runcast.conf:3". */
 struct config {
     enum config_action action;
@@ -54,8 +54,8 @@ struct config {
      * NULL. */
     const struct subcommand *command;
     const struct subcommand *commands; /* the table passed to config_read */
-    /* The command's words and options as given, borrowed from the arguments; and as read by
-     * its usage. */
+    /* The command's words and options, as given (borrowed from the arguments) and as parsed
+     * by its usage. */
     const char *words[USAGE_WORDS_MAX];
     size_t word_count;
     struct said said;
@@ -93,9 +93,9 @@ enum err config_read(struct config *config, const struct subcommand *commands, i
 /* Returns true if the process becomes a gateway. */
 bool config_serves(const struct config *config);
 
-/* Copies reloadable settings from fresh, a config that was just read: limits that are read
- * when needed, origins, the log. fresh gets the old values; keep it until no user of them
- * is left. ERR_INVALID: another setting has changed, and nothing was copied. */
+/* Copies reloadable settings from fresh, a newly read config: limits that are read when
+ * needed, origins, the log. fresh gets the old values; keep it until nothing uses them.
+ * ERR_INVALID: another setting has changed, and nothing was copied. */
 enum err config_take(struct config *config, struct config *fresh, struct failure *why);
 
 /* Wipes the secrets and frees everything. */
@@ -104,7 +104,7 @@ void config_finish(struct config *config);
 /* Appends name = value lines with their origins; secrets as ***. */
 void config_print(const struct config *config, struct buf *out);
 
-/* Returns the prices; machines that are not named have their default price. */
+/* Returns the prices; machines that the setting does not name have their default price. */
 struct prices config_prices(const struct config *config);
 
 /* Returns an enum request_log_mode. */

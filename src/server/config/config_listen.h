@@ -1,4 +1,4 @@
-/* config_listen.h - the addresses to listen on, from their settings. */
+/* config_listen.h - the addresses to listen on, read from the settings. */
 #pragma once
 
 #include "net/http/server.h"
@@ -18,7 +18,7 @@ struct config_listener {
     int fd; /* of that socket; config_listener_find sets it and its address */
 };
 
-/* Reads the addresses of listen, in their order: "127.0.0.1:3030", "[::1]:3030",
+/* Reads the addresses of listen, in order: "127.0.0.1:3030", "[::1]:3030",
  * "localhost:3030", ":3030" (every IPv4 address), "3030" (this machine only), "unix:PATH",
  * or "systemd:NAME" (a socket passed by the service manager). Each may end in ",proxy",
  * ",tls" or both. */
@@ -43,7 +43,7 @@ enum err config_listener_find(struct config_listener *listeners, size_t count,
 enum err config_check_listeners(const struct config *config, struct failure *why);
 
 /* Returns the listener as an address for a server; borrows it. A UNIX socket is open to its
- * group, for a proxy; that of the admin only to its owner. */
+ * group, for a proxy; the admin's only to its owner. */
 struct listen_options config_listener_address(const struct config_listener *listener,
                                               bool admin);
 

@@ -4,7 +4,7 @@
 #include "net/certificates.h"
 #include "server/config/config.h"
 
-/* Checks that there are as many certificates as keys, and some only if an address ends in
+/* Checks that there are as many certificates as keys, and none unless an address ends in
  * ,tls. */
 enum err config_check_tls(const struct config *config, struct failure *why);
 

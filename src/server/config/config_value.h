@@ -31,15 +31,15 @@ extern const struct setting config_settings[SETTING_COUNT];
 /* Writes the variable that sets it: RUNCAST_LOG_LEVEL. */
 void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX]);
 
-/* Returns true if it may be read from a file of its own: a secret, or a text that may
- * contain one. */
+/* Returns true if it may be read from a separate file: a secret, or a text that may contain
+ * one. */
 bool config_may_be_secret(enum config_setting which);
 
 /* Returns true if the address of a database contains a password. */
 bool config_has_password(const char *database);
 
 /* Sets the field to the value and records its origin. The text of ERR_INVALID begins with
- * the origin and never shows a secret. */
+ * the origin and never reveals a secret. */
 enum err config_set(struct config *config, enum config_setting which, const char *value,
                     const char *origin, struct failure *why);
 

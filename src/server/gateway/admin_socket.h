@@ -1,6 +1,6 @@
 /* admin_socket.h - a running gateway's UNIX socket for subcommands, in its data directory.
  *
- * Its mode is 0600. A request is one line. The response is text until the end; if the
+ * Its mode is 0600. A request is one line. The response is all text up to the end; if the
  * request failed, it begins with "error: " or "usage: ":
  *
  *   ["org","list"]        the words of a command with a change (server/config/subcommand.h)
@@ -33,7 +33,7 @@ enum err admin_create(struct uv_loop_s *loop, const char *path,
 /* Accepts key rotations from now on. */
 void admin_serve_rotation(struct admin *admin, struct rotate *rotate);
 
-/* Closes the handles; the last one frees the memory. Ignores NULL. */
+/* Closes the handles; closing the last one frees the memory. Ignores NULL. */
 void admin_destroy(struct admin *admin);
 
 /* For the client: sends the request and copies the response. ERR_NOT_FOUND: no gateway

@@ -1,4 +1,5 @@
-/* command.h - opens a data directory: for the gateway, and for subcommands if none runs. */
+/* command.h - opens a data directory, for the gateway, or for a subcommand if none is
+ * running. */
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +12,7 @@ struct uv_loop_s;
 
 enum { GATEWAY_NAME_MAX = 96 };
 
-/* Writes the name of this gateway among those with the same database: gateway-name, or the
+/* Writes this gateway's name among those with the same database: gateway-name, or the
  * machine's name and the port of the first listening address. */
 void gateway_name(const struct config *config, char name[GATEWAY_NAME_MAX]);
 
@@ -21,11 +22,11 @@ char *gateway_path(const struct config *config, const char *name);
 /* Checks that there is a database. */
 enum err gateway_find_data(const struct config *config, struct failure *why);
 
-/* The same, and that no other user can replace it. */
+/* The same, and checks that no other user can replace it. */
 enum err gateway_check_data(const struct config *config, struct failure *why);
 
-/* Checks that the database is SQLite's file in the data directory: others are backed up and
- * checked with their own tools. */
+/* Checks that the database is the SQLite file in the data directory; others are backed up
+ * and checked with their own tools. */
 enum err gateway_check_is_file(const struct config *config, struct failure *why);
 
 enum err gateway_open_vault(const struct config *config, struct vault **vault,
@@ -37,14 +38,14 @@ struct gateway_identity {
     const char *name;   /* of this gateway, see gateway_name */
 };
 
-/* Opens the database of the settings: SQLite's file in the data directory, or PostgreSQL.
+/* Opens the configured database: the SQLite file in the data directory, or PostgreSQL.
  *
  * The texts of identity are borrowed until the store is closed. SQLite ignores them. */
 enum err gateway_open_store(const struct config *config,
                             const struct gateway_identity *identity, struct uv_loop_s *loop,
                             struct store **store, struct failure *why);
 
-/* Refuses an invalid address, or one of a database that this program was built without. */
+/* Rejects an invalid address, or that of a database whose driver is not built in. */
 enum err gateway_check_database(const struct config *config, struct failure *why);
 
 enum { GATEWAY_SERVERS_MAX = 16 };

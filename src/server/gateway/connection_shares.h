@@ -4,8 +4,8 @@
 #include "api/request/call.h"
 #include "server/config/config.h"
 
-/* If realtime-connections is set, it is the limit of an environment, and a project has
- * twice that. If not, an environment may have 3/4 of the connections, and a project 7/8, so
+/* If realtime-connections is set, it limits an environment, and a project may have twice
+ * that. Otherwise an environment may have 3/4 of the connections, and a project 7/8, so
  * that some are left for others and for short requests. */
 void connection_shares_set(const struct config *config, struct api_options *api);
 

@@ -1,15 +1,15 @@
 /* drain.h - stops a gateway step by step.
  *
- * New requests are refused, those in flight finish, and sockets get `drain`, after which
- * their clients reconnect. Two cases differ.
+ * New requests are refused, requests in flight finish, and sockets get `drain`, after which
+ * their clients reconnect. There are two exceptions.
  *
  * If listening sockets were passed in by a service manager, the next process follows on
- * them, and no client is refused. The next process accepts when it is ready. For
+ * them, and no client is refused. The next process accepts once it is ready. For
  * DRAIN_LINGER_MS this one serves as before, and its responses close kept-alive
- * connections; only then it stops accepting.
+ * connections; only then does it stop accepting.
  *
  *   drain_begin ─► `drain` to sockets, responses close ─► DRAIN_LINGER_MS ─► accept no
- *        more, answer held calls, close sockets ─► all requests have ended ─► drain_step: true
+ *        more, reply to held calls, close sockets ─► all requests ended ─► drain_step: true
  *                                         └─ some have not after five seconds: true
  *
  * If several gateways share the database, sockets stay until it is known whether another
@@ -34,20 +34,20 @@ struct drain {
     struct api *api;
     struct engine *engine;
     struct leading *leading;
-    int64_t until;        /* when open connections are cut, monotonic ms */
-    int64_t hand_over_by; /* it waits until then to hand over, monotonic ms; 0: no */
+    int64_t until;        /* when open connections are cut; monotonic ms */
+    int64_t hand_over_by; /* how long it waits to hand over; monotonic ms; 0: it does not */
     bool hands_over;      /* another gateway takes the lead before sockets move */
     bool has_next;        /* the next process follows on the same sockets */
-    int64_t linger_until; /* until then it serves as before, monotonic ms */
+    int64_t linger_until; /* until then it serves as before; monotonic ms */
 };
 
 /* Returns true if the lead may be handed over: then call drain_hand_over. */
 bool drain_begin(struct drain *drain);
 
 enum handover {
-    HANDOVER_NONE,  /* no gateway takes the lead, or it was due before */
+    HANDOVER_NONE,  /* no gateway takes the lead, or it was already due */
     HANDOVER_WAITS, /* call again soon */
-    HANDOVER_DUE,   /* give the lead up, then call drain_sockets */
+    HANDOVER_DUE,   /* give up the lead, then call drain_sockets */
 };
 
 /* Call it repeatedly. idle: this process has no command in flight. */
@@ -56,8 +56,8 @@ enum handover drain_hand_over(struct drain *drain, bool idle);
 /* Sends `drain` to sockets: their clients reconnect, to the gateway that leads now. */
 void drain_sockets(struct drain *drain);
 
-/* Instead of drain_begin if another gateway leads already: closes sockets. */
+/* Used instead of drain_begin if another gateway already leads: closes sockets. */
 void drain_to_leader(struct drain *drain);
 
-/* Call it repeatedly. Returns true if no client must be waited for any more. */
+/* Call it repeatedly. Returns true once no client must be waited for. */
 bool drain_step(struct drain *drain);

@@ -1,6 +1,6 @@
-/* health.h - `runcast health`: whether the gateway of the data directory is ready.
+/* health.h - `runcast health`: reports whether the data directory's gateway is ready.
  *
- * For supervisors without an HTTP client, such as containers without a shell. */
+ * For service managers without an HTTP client, such as containers without a shell. */
 #pragma once
 
 #include <stdio.h>

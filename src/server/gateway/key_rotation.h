@@ -3,7 +3,7 @@
  *   save the key to disk ─► wait for sealers ─► scan ─► reseal all, some per turn
  *        ─► one commit ─► scan: is anything left? ─► the next key is the key
  *
- * Until the commit the old key opens everything, after it the new one. */
+ * Until the commit, the old key opens everything; after it, the new one does. */
 #pragma once
 
 #include "accounts/accounts.h"

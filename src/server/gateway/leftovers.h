@@ -1,6 +1,7 @@
-/* leftovers.h - removes what an ended environment leaves in the store, after its runs.
+/* leftovers.h - removes what an ended environment leaves in the store, once its runs are
+ * gone.
  *
- * That is documents of every kind, and at last the document of an archived branch itself.
+ * That is documents of every kind, and finally the document of an archived branch itself.
  * For a deleted project, retention.c removes all environments at once. */
 #pragma once
 
@@ -14,7 +15,7 @@ struct leftovers {
     struct engine *engine;
     struct account *account;
     void (*done)(struct leftovers *leftovers);
-    bool stopping; /* call done as soon as the store has answered */
+    bool stopping; /* call done as soon as the store has responded */
 
     enum document_kind kind;
     struct store_walk walk;

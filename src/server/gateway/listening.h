@@ -1,4 +1,5 @@
-/* listening.h - the addresses of a gateway: may it listen on them, and their URLs. */
+/* listening.h - the addresses of a gateway: whether it may listen on them, and their
+ * URLs. */
 #pragma once
 
 #include "net/http/server.h"
@@ -10,19 +11,19 @@ struct gateway_urls {
     int port;                /* of url; 0: all listeners are UNIX sockets */
 };
 
-/* Refuses a public address with generated keys, unless --insecure: either all addresses are
- * of this machine, or the operator has set the keys. */
+/* Rejects a public address with generated keys, unless --insecure: either all addresses are
+ * local to this machine, or the operator must set the keys. */
 enum err gateway_check_listen(const struct config *config, struct failure *why);
 
 /* Writes the address as a URL for clients on this machine; unix:PATH for a UNIX socket. */
 void gateway_write_url(const struct config_listener *listener, int port, char *url,
                        size_t size);
 
-/* Warns about passed-in sockets without a listener: their clients would never be
- * answered. */
+/* Warns about passed-in sockets without a listener, whose clients would never get a
+ * response. */
 void gateway_log_unused_sockets(const struct config_listener *listeners, size_t count);
 
-/* Notes the URLs of a listening server. listeners[count] is that of the admin. */
+/* Notes the URLs of a listening server. listeners[count] is the admin's. */
 void gateway_note_urls(const struct config *config, const struct server *server,
                        const struct config_listener *listeners, size_t count,
                        struct gateway_urls *urls);

@@ -55,7 +55,7 @@ struct load_runs {
     struct load_documents documents;
     struct account *account; /* its runs are loaded */
     struct store_walk walk;  /* the page that is being read, or was read last */
-    /* is_ahead: walk was begun while the page before it is being taken. is_read: walk has
+    /* is_ahead: walk was begun while the previous page is being taken. is_read: walk has
      * ended, with this status. */
     bool is_ahead, is_read;
     enum store_status status;

@@ -1,10 +1,10 @@
-/* reseal.h - seals the value in a document again, with the next key. */
+/* reseal.h - reseals the value in a document with the next key. */
 #pragma once
 
 #include "accounts/accounts.h"
 
-/* Makes the change that reseals the document. ERR_CONFLICT: it is sealed with the next key
- * already; ERR_NOT_FOUND: nothing in it is sealed; ERR_INVALID, with why: it does not
+/* Makes the change that reseals the document. ERR_CONFLICT: it is already sealed with the
+ * next key; ERR_NOT_FOUND: nothing in it is sealed; ERR_INVALID, with why: it does not
  * open. */
 enum err reseal(struct accounts *accounts, const struct document *document,
                 struct change *change, struct failure *why);

@@ -6,11 +6,11 @@
 
 struct retain;
 
-/* retain_ms: how long final runs are kept; 0: for ever, so that only the data of deleted
- * projects are removed. */
+/* retain_ms: how long final runs are kept; 0: forever, so that only the data of deleted
+ * projects is removed. */
 struct retain *retain_create(struct api *api, struct accounts *accounts, int64_t retain_ms);
 
-/* An environment has ended: checks it soon. Ignores NULL. */
+/* Call it when an environment has ended, to check it soon. Ignores NULL. */
 void retain_soon(struct retain *retain);
 
 /* Call it before the api is destroyed. A purge in flight ends by itself. Ignores NULL. */

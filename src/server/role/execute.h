@@ -1,12 +1,12 @@
 /* execute.h - runs a supervise role along with the gateway.
  *
  *   execute_start ──► keeper ──► supervise role        execute_watch, when there is a loop
- *   execute_end   ──► keeper ──► SIGTERM, then it waits ──► ended
+ *   execute_end   ──► keeper ──► SIGTERM, then waits ──► ended
  *
- * The keeper is a process of its own (role_keeper.h), since a confined gateway must not
+ * The keeper is a separate process (role_keeper.h), because a confined gateway must not
  * execute programs. The role outlives a gateway that is killed. The next gateway's keeper
  * finds the lock of its folder taken, and leaves it running. The kernel reports who holds
- * the lock (site.h), so no file names a process. */
+ * the lock (site.h), so no file needs to name a process. */
 #pragma once
 
 #include "server/config/config.h"
@@ -27,11 +27,12 @@ enum err execute_start(const struct config *config, struct execute **execute,
 void execute_watch(struct execute *execute, struct uv_loop_s *uv);
 
 enum execute_whose {
-    EXECUTE_ANY, /* also one that an earlier gateway has started */
+    EXECUTE_ANY, /* including one started by an earlier gateway */
     EXECUTE_OWN, /* only our own; another one may belong to another gateway */
 };
 
-/* Ends the role: it finishes its runs first. Calls ended later, when the role has ended. */
+/* Ends the role, which first finishes its runs. Calls ended later, once the role has
+ * exited. */
 void execute_end(struct execute *execute, enum execute_whose whose,
                  void (*ended)(void *owner), void *owner);
 

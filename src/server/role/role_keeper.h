@@ -6,18 +6,18 @@
  *
  * A confined gateway must not execute programs itself (confinement.h). It shares only a
  * socket with the keeper. The gateway sends one byte when the role must end; the socket is
- * closed when the role has ended. If the gateway ends first, the keeper ends too and leaves
- * the role running. */
+ * closed once the role has exited. If the gateway exits first, the keeper exits, too, and
+ * leaves the role running. */
 #pragma once
 
 #include <stdint.h>
 
 enum role_keeper_order {
-    ROLE_KEEPER_END_ANY = 'a', /* also one that an earlier gateway has started */
+    ROLE_KEEPER_END_ANY = 'a', /* including one started by an earlier gateway */
     ROLE_KEEPER_END_OWN = 'o', /* only our own; another one may belong to another gateway */
 };
 
-/* All is borrowed. */
+/* Everything is borrowed. */
 struct role_keeper_options {
     const char *folder;              /* of the role */
     char **arguments, **environment; /* of the role; NULL at the end */

@@ -15,8 +15,8 @@ struct supervise_role {
 };
 
 /* Without a URL, uses the gateway of this config, at the first address of listen that has a
- * port and no TLS or PROXY header. ERR_INVALID, ERR_RULE with the reason: such a role
- * cannot start. */
+ * port and neither TLS nor the PROXY protocol. ERR_INVALID, ERR_RULE with the reason: the
+ * role cannot start. */
 enum err supervise_role_init(struct supervise_role *role, const struct config *config,
                              struct failure *why);
 void supervise_role_finish(struct supervise_role *role);
