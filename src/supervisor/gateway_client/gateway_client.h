@@ -24,7 +24,7 @@ struct gateway_call {
     /* x-trigger-request-idempotency-key; with it, the request may be sent twice */
     struct slice key;
     struct slice traceparent;
-    struct slice runner; /* id of the runner that makes the call */
+    struct slice runner; /* id of the runner making the call */
     gateway_call_done_fn *done;
 
     /* The outcome; the response body is valid until done returns. */

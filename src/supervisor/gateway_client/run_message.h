@@ -1,7 +1,7 @@
 /* run_message.h - parses the gateway's message about a dequeued run; pure.
  *
- * Its parts become paths, parts of URLs and environment variables of a process. So ids must
- * consist of letters, digits, dashes and underscores here. A message without a part that a
+ * Its parts become paths, parts of URLs and environment variables of a process, so ids must
+ * consist of letters, digits, dashes and underscores. A message without a part that a
  * process needs is rejected. */
 #pragma once
 
@@ -38,8 +38,8 @@ bool run_message_next(struct slice answer, size_t *at, struct slice *message);
 
 /* Returns ERR_INVALID if something is missing or malformed.
  *
- * run and snapshot are set even then if both could be read, else "", so that the run can be
- * released. */
+ * Even then, run and snapshot are set if both could be read, otherwise "", so that the run
+ * can be released. */
 enum err run_message_read(struct slice text, struct run_message *message,
                           struct failure *why);
 

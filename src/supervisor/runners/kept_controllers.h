@@ -3,11 +3,11 @@
  *   its run is done ─► GET /warm-start, held ─► a run of the same version, environment and
  *                           │                   machine: returned to the poll ─► it starts
  *                           │                        └─ not within START_MS: begun again
- *                           └─ kept too long, or another version came: it ends
+ *                           └─ kept too long, or another version arrived: it exits
  *
- * A run could be handed to a poll that its client has just dropped. If it were not begun
+ * A run may be handed to a poll that its client has just dropped. If it were not begun
  * again, it would be lost until its lease expires. The gateway rejects a start from a
- * snapshot that was used before, so at most one of the two processes executes the run. */
+ * snapshot that was already used, so at most one of the two processes executes the run. */
 #pragma once
 
 #include "supervisor/runners/runner.h"
@@ -21,10 +21,10 @@ struct kept_controllers *kept_controllers_create(struct loop *loop,
                                                  int64_t poll_ms);
 void kept_controllers_destroy(struct kept_controllers *kept);
 
-/* Answers how long the controller may poll. */
+/* Replies with how long the controller may poll. */
 void kept_controllers_answer_connect(struct kept_controllers *kept, struct exchange *x);
 
-/* Holds the poll of a controller, or rejects it; then the controller ends. */
+/* Holds a controller's poll, or rejects it, upon which the controller exits. */
 void kept_controllers_hold(struct kept_controllers *kept, struct exchange *x,
                            struct runner *runner);
 
@@ -37,6 +37,6 @@ void kept_controllers_drop(struct kept_controllers *kept, struct exchange *x);
 bool kept_controllers_hand_over(struct kept_controllers *kept, struct run_message *message,
                                 const struct machine_place *place);
 
-/* Rejects the polls of all kept controllers, which then end. */
+/* Rejects the polls of all kept controllers, which then exit. */
 void kept_controllers_end(struct kept_controllers *kept);
 void kept_controllers_forget(struct kept_controllers *kept, struct runner *runner);

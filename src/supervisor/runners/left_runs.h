@@ -1,6 +1,6 @@
-/* left_runs.h - the runs that a supervise role leaves when it is killed.
+/* left_runs.h - the runs that a supervise role leaves unfinished when it is killed.
  *
- *   a runner changes ─► left_runs_note ─► supervise.runs is written, once a turn of the loop
+ *   a runner changes ─► left_runs_note ─► supervise.runs is written, once per turn
  *   the next role    ─► left_runs_report ─► a runner without a process reports each run
  *
  * Without the report, such a run would count as executing until its heartbeat timeout.
@@ -30,5 +30,5 @@ void left_runs_note(struct left_runs *left);
  * once, before a run is dequeued. */
 void left_runs_report(const struct left_runs *left);
 
-/* Writes what was noted. Then nothing may be noted any more. */
+/* Writes what was noted. Nothing may be noted afterwards. */
 void left_runs_finish(struct left_runs *left);

@@ -4,9 +4,9 @@
  *                    ▲                         │
  *                    └────── place_resume ◄────┘     place_leave, from either
  *
- * A place is the CPU and memory that one run takes. A waiting run keeps its process. So the
- * memory of all runs is limited, too, not only the CPU and memory of executing ones. When
- * waiting runs fill the memory, others still start until there are processes_max processes:
+ * A place is the CPU and memory that one run takes. A waiting run keeps its process, so the
+ * memory of all runs is limited, not only the CPU and memory of executing ones. When
+ * waiting runs fill the memory, others still start until there are processes_max processes;
  * otherwise waiting parents would keep their children from running. A run that resumes
  * takes its place back at once, even if that exceeds the limits; then nothing new starts
  * until there is room again. */
@@ -23,9 +23,9 @@ enum {
 struct places_options {
     uint64_t cpu;    /* thousandths of a core */
     uint64_t memory; /* MiB */
-    /* most executing runs, whatever they take; 0: limited by CPU and memory */
+    /* max executing runs, whatever they take; 0: limited by CPU and memory */
     unsigned runs;
-    unsigned processes_max; /* most processes, even if waiting runs fill the memory */
+    unsigned processes_max; /* max processes, even if waiting runs fill the memory */
     bool strict;            /* rejects runs larger than the whole machine */
 };
 
@@ -45,7 +45,7 @@ struct places {
 
 enum place_answer {
     PLACE_TAKEN,
-    /* Taken by a run larger than the whole machine; nothing else executes with it. */
+    /* Taken by a run larger than the whole machine; nothing else executes alongside it. */
     PLACE_ALONE,
     PLACE_LATER,
     PLACE_NEVER, /* larger than the whole machine, and strict */
@@ -61,11 +61,11 @@ bool places_have_room(const struct places *places);
 
 /* Sets the cores and GB that are left for one more run.
  *
- * Returns false if there is no limit: by number of runs only, or because nothing executes,
- * when even a run larger than the machine may start. */
+ * Returns false if there is no limit, because only the number of runs is limited, or
+ * because nothing executes, so that even a run larger than the machine may start. */
 bool places_left(const struct places *places, double *cores, double *gigabytes);
 
-/* Returns the machine presets of which one more run fits, as bits by enum machine. */
+/* Returns the machine presets that have room for one more run, as bits by enum machine. */
 unsigned places_machines(const struct places *places);
 
 enum place_answer place_take(struct places *places, struct machine_place *place);

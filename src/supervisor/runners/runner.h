@@ -1,4 +1,4 @@
-/* runner.h - the process of one run, from its message to the report of its end.
+/* runner.h - the process of one run, from its message to the report that it ended.
  *
  *   runner_begin ─► version is here ─► spawned ─► its controller starts, works, completes
  *        │ not here, no process             │ ended: none of its processes is left
@@ -6,7 +6,7 @@
  *     release                   release, complete or nothing (runner_end.h) ─► on_gone
  *
  * The controller's calls go to the gateway through the workload API (workload.h), which
- * passes the responses to runner_note_…. A kept controller asks for another run when its
+ * passes the responses to runner_note_…. A kept controller requests another run when its
  * run is done. Until runner_rebind gives it one, the runner has no run. */
 #pragma once
 
@@ -46,14 +46,14 @@ struct runner_shared {
     bool draining;
     struct table runners; /* by id; set up by runner_shared_init */
     struct runner_figures figures;
-    bool unreported; /* a report was given up because this process is ending */
+    bool unreported; /* a report was abandoned because this process is exiting */
 
     void *owner;
     void (*on_run)(struct runner *runner); /* it got its first or another run */
     /* a runner got or lost a run, or an attempt began or ended */
     void (*on_changed)(void *owner);
-    void (*on_done)(struct runner *runner); /* its run has ended and its place is free */
-    /* a run began or ceased to wait, so the free places may have changed */
+    void (*on_done)(struct runner *runner); /* its run has ended, and its place is free */
+    /* a run began or stopped waiting, so the free places may have changed */
     void (*on_room)(void *owner);
     void (*on_gone)(struct runner *runner); /* the runner is freed when this returns */
 };
@@ -66,8 +66,8 @@ struct runner {
     bool has_run; /* false: no run; the token does not admit calls for message.run */
     struct machine_place place;
     struct runner_facts facts;
-    unsigned arriving; /* calls whose bodies have not been received completely */
-    /* calls passed on and not yet answered, which may change the run's state */
+    unsigned arriving; /* calls whose bodies have not arrived completely */
+    /* forwarded calls without a response yet, which may change the run's state */
     unsigned calls;
 
     struct version_request request;
@@ -83,12 +83,12 @@ struct runner {
     bool reports;
     unsigned tries;
     struct timer timer;
-    char *reason; /* why the run is released; NULL: the end of the process is the reason */
+    char *reason; /* why the run is released; NULL: its process has ended */
 
     /* held poll for another run; NULL: none; private to the workload API */
     struct exchange *waiter;
     bool idle; /* kept: its run is done, and it may get another */
-    /* deadline for the start of its run, or for the end of its process */
+    /* deadline for starting its run, or for its process to exit */
     struct timer handed;
 };
 
@@ -102,7 +102,7 @@ struct runner *runner_find(const struct runner_shared *shared, struct slice id);
 struct runner *runner_begin(struct runner_shared *shared, struct run_message *message,
                             const struct machine_place *place);
 
-/* Releases a run without starting a process, for this reason; no place is taken for it. */
+/* Releases a run without starting a process, for this reason; no place is taken. */
 void runner_refuse(struct runner_shared *shared, struct run_message *message,
                    const char *reason);
 
@@ -116,17 +116,17 @@ void runner_note_started(struct runner *runner, struct slice answer);
 void runner_note_completed(struct runner *runner, struct slice answer);
 void runner_note_snapshots(struct runner *runner, struct slice answer);
 
-/* Count the calls that are passed on and not yet answered. */
+/* Count the forwarded calls without a response yet. */
 void runner_begin_call(struct runner *runner);
 void runner_end_call(struct runner *runner);
 
-/* Asks the controller, which may have no run, to end when its run is done. */
+/* Asks the controller, which may have no run, to exit when its run is done. */
 void runner_ask_to_end(struct runner *runner);
 
 /* Kills all of its processes now. */
 void runner_kill(struct runner *runner);
 
-/* Marks the runner as idle because its controller asks for another run.
+/* Marks the runner as idle because its controller requests another run.
  *
  * Returns false if its run is not done. */
 bool runner_rest(struct runner *runner);
@@ -135,7 +135,7 @@ bool runner_rest(struct runner *runner);
 void runner_rebind(struct runner *runner, struct run_message *message,
                    const struct machine_place *place);
 
-/* Takes a run back that was handed over but not started, with its place.
+/* Takes back a run that was handed over but not started, with its place.
  *
  * Kills the controller. The caller begins the run again. */
 void runner_take_back(struct runner *runner, struct run_message *message,

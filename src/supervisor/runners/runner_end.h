@@ -1,4 +1,5 @@
-/* runner_end.h - what to report to the gateway when the process of a run has ended; pure.
+/* runner_end.h - decides what to report to the gateway when a run's process has ended;
+ * pure.
  *
  *   nothing was started           ─► release: no attempt is used up
  *   its attempt was completed     ─► nothing
@@ -17,7 +18,7 @@
 
 struct runner_facts {
     bool started;    /* the gateway has accepted a start by this process */
-    bool open;       /* the newest attempt of this process was not completed */
+    bool open;       /* this process's newest attempt was not completed */
     int64_t attempt; /* number of the newest attempt */
     bool killed;     /* by us */
 };
@@ -43,7 +44,7 @@ struct runner_newest runner_end_decide(const struct runner_facts *facts,
 
 /* Causes of an end, as metrics name them. */
 enum runner_cause {
-    RUNNER_CAUSE_DONE, /* it had no run any more */
+    RUNNER_CAUSE_DONE, /* it no longer had a run */
     RUNNER_CAUSE_EXIT,
     RUNNER_CAUSE_SIGNAL,
     RUNNER_CAUSE_MEMORY,
@@ -52,7 +53,7 @@ enum runner_cause {
     RUNNER_CAUSES
 };
 
-/* has_run: it has a run that was not taken back. */
+/* has_run: it has a run, which was not taken back. */
 enum runner_cause runner_end_cause(const struct runner_facts *facts, bool has_run,
                                    const struct process_end *end);
 

@@ -21,7 +21,7 @@ struct runner_home {
     const char *gateway;      /* its URL */
     int port;                 /* of the workload API */
     int64_t now_ms;           /* Unix ms */
-    bool warm;                /* it may ask for another run */
+    bool warm;                /* it may request another run */
     /* "NAME=value", ends with NULL: our environment, of which little is passed on */
     char *const *outer;
 };

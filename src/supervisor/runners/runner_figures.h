@@ -1,7 +1,7 @@
-/* runner_figures.h - metrics about runners, in the text format of Prometheus.
+/* runner_figures.h - metrics about runners, in the Prometheus text format.
  *
- * The role is a process of its own. It may be on another machine than the gateway and
- * outlive it, so it serves its metrics itself, on a listener for operators. */
+ * The role is a separate process. It may be on another machine than the gateway and may
+ * outlive it, so it serves its own metrics, on a listener for operators. */
 #pragma once
 
 #include <stdint.h>
@@ -15,7 +15,7 @@ struct runner_figures {
     int64_t exits[RUNNER_CAUSES];
 };
 
-/* Returns true for a valid request for metrics; otherwise answers it with an error. */
+/* Returns true for a valid request for metrics; otherwise replies with an error. */
 bool runner_figures_are_asked_for(struct exchange *x);
 
 void runner_figures_answer(const struct runner_figures *figures, struct exchange *x);

@@ -1,11 +1,11 @@
-/* workload.h - the workload API: HTTP for controllers, on a loopback port of its own.
+/* workload.h - the workload API: HTTP for controllers, on a separate loopback port.
  *
- *   controller ── runner id and token ──► its own run? ─► passed on to the gateway
+ *   controller ── runner id and token ──► its own run? ─► forwarded to the gateway
  *                                                 └─ no: 404, whatever else it requests
  *
- * Every user of the machine can reach the port. A token admits the calls of one run;
- * everything else is answered as if it did not exist. On a second listener operators read
- * metrics (runner_figures.h). */
+ * Every user of the machine can reach the port. A token admits the calls for one run;
+ * anything else gets the same response as if it did not exist. Operators read metrics on a
+ * second listener (runner_figures.h). */
 #pragma once
 
 #include "net/http/server.h"
@@ -42,5 +42,5 @@ void workload_end_kept(struct workload *workload);
 /* Call it before the runner is freed. */
 void workload_forget(struct workload *workload, struct runner *runner);
 
-/* Passes no more calls on. Calls closed after it was freed. */
+/* Stops forwarding calls. Calls closed after it was freed. */
 void workload_close(struct workload *workload, void (*closed)(void *owner), void *owner);

@@ -5,7 +5,7 @@
  *                              └─ not in time: released to the gateway
  *
  * A place is the CPU and memory of one run (places.h). The gateway knows how much is free,
- * so few runs have to wait: those whose place was taken while they were being dequeued. */
+ * so few runs must wait: those whose place was taken while they were being dequeued. */
 #pragma once
 
 #include "base/buf.h"
@@ -28,13 +28,13 @@ void admission_destroy(struct admission *admission);
 /* Takes ownership of the message. */
 void admission_take(struct admission *admission, struct run_message *message);
 
-/* Starts waiting runs that get a place now. Call it when a place may be free. */
+/* Starts waiting runs that now get a place. Call it when a place may be free. */
 void admission_look(struct admission *admission);
 
 /* Releases all waiting runs to the gateway, with this reason. */
 void admission_give_back(struct admission *admission, const char *reason);
 
-/* Returns the machine presets of which one more run fits, as bits; 0: none. */
+/* Returns the machine presets that have room for one more run, as bits; 0: none. */
 unsigned admission_machines(const struct admission *admission);
 
 /* Appends the most that one more run may take, as a JSON object.

@@ -5,7 +5,7 @@
  *       └─ back off ◄┴─ unreachable, or rejected       every 30 s: heartbeat
  *
  * Every dequeue carries an idempotency key. If its response is lost, the dequeue is sent
- * again with the same key, and the gateway answers with the same run.
+ * again with the same key, and the gateway returns the same run.
  *
  * A dequeue also states the free capacity (CPU and memory). If that changes while the
  * gateway holds the dequeue, it is canceled and sent again. Because the key is the same,
@@ -19,7 +19,7 @@ struct dequeuing;
 
 /* Callbacks to the owner. */
 struct dequeuing_events {
-    /* Returns the machine presets of which one more run fits, as bits; 0: none. */
+    /* Returns the machine presets that have room for one more run, as bits; 0: none. */
     unsigned (*capacity)(void *owner);
     /* Appends the most that one more run may take, as a JSON object. Returns false and
      * appends nothing if there is no limit. */
@@ -39,7 +39,7 @@ void dequeuing_look(struct dequeuing *dequeuing);
 
 /* Sends nothing more and cancels the connect or dequeue in flight.
  *
- * A run that arrives all the same is still passed to on_message. */
+ * A run that arrives anyway is still passed to on_message. */
 void dequeuing_stop(struct dequeuing *dequeuing);
 
 /* Returns true if no call is in flight. Becomes true some time after dequeuing_stop. */

@@ -2,9 +2,9 @@
  *
  *   opened ─► namespace /worker ─► on_open: subscribe to the runs here ─► on_notice …
  *      ▲                                    │
- *      └──────────── a pause ◄──────────────┘ closed, for whatever reason
+ *      └──────────── a pause ◄──────────────┘ closed, for any reason
  *
- * Without this socket runs still make progress, but only when their controllers poll. */
+ * Without this socket, runs still make progress, but only when their controllers poll. */
 #pragma once
 
 #include "net/client/websocket.h"

@@ -3,9 +3,8 @@
  *   gateway ◄── gateway_client.h ── supervise role ── workload API ──► controllers
  *
  * Each run has a process, with a controller from the SDK that calls the workload API. There
- * is one supervise role per machine and folder. It may live longer than a gateway: while
- * the gateway is unreachable the controllers continue, and their calls are answered with
- * 502.
+ * is one supervise role per machine and folder. It may outlive a gateway: while the gateway
+ * is unreachable, the controllers continue, and their calls get 502.
  *
  *   supervise_start ─► waits for its token ─► dequeues ─ supervise_drain ─► runs finish ─►
  *   on_stopped      and runs that have not finished in time are killed */
@@ -25,8 +24,8 @@ struct supervise_options {
     const char *url;        /* of the gateway */
     const char *ca_file;    /* additional trusted certificates; "": none */
     const char *token;      /* worker token; "": read it from token_file */
-    const char *token_file; /* written by the gateway at its start; the role waits for it */
-    const char *folder;     /* folder of its own, see site.h */
+    const char *token_file; /* written by the gateway at startup; the role waits for it */
+    const char *folder;     /* the role's folder, see site.h */
     const char *instance;   /* name of this supervisor; "": the host name */
     const char *programs;   /* see host_program */
     /* see user_resolve; "": the user of this process, which requires unsafe */
@@ -37,10 +36,10 @@ struct supervise_options {
     const char *cgroup; /* "auto", "off" or a path */
     const char *cores;  /* "": all of the machine */
     int64_t memory;     /* bytes; 0: 75 % of the machine's memory */
-    unsigned runs;      /* most runs at once; 0: limited by cores and memory */
-    unsigned waiting;   /* most processes while runs wait; 0: as many as the memory holds */
+    unsigned runs;      /* max runs at once; 0: limited by cores and memory */
+    unsigned waiting;   /* max processes while runs wait; 0: as many as the memory holds */
     bool strict;   /* CPU is a hard limit, and runs larger than the machine are refused */
-    unsigned warm; /* most kept controllers */
+    unsigned warm; /* max kept controllers */
     int64_t drain_ms;
     struct version_settings versions;
     struct listen_options figures; /* where its metrics are served */
@@ -53,7 +52,7 @@ struct supervise_events {
     void *owner;
 };
 
-/* Checks the options before a start. Returns ERR_INVALID with what to do instead. */
+/* Checks the options before starting. Returns ERR_INVALID with what to do instead. */
 enum err supervise_check(const struct supervise_options *options, struct failure *why);
 
 /* Starts the role; options must outlive it. An error means that nothing was started.
@@ -63,5 +62,5 @@ enum err supervise_start(struct uv_loop_s *uv, const struct supervise_options *o
                          const struct supervise_events *events,
                          struct supervise **supervise, struct failure *why);
 
-/* Dequeues nothing more and lets runs finish. A second call kills the runs at once. */
+/* Stops dequeuing and lets runs finish. A second call kills the runs at once. */
 void supervise_drain(struct supervise *supervise);

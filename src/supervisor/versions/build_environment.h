@@ -5,7 +5,7 @@
  *   all        PATH HOME TMPDIR LANG NODE_ENV …        and what the operator passes on
  *   install    + the variables that came with the deployment (buildEnvVars)
  *   commands   the same
- *   index      + TRIGGER_…, with the key of this build; not those of the deployment */
+ *   index      + TRIGGER_…, with this build's key; not those of the deployment */
 #pragma once
 
 #include "os/process/child_environment.h"

@@ -18,7 +18,7 @@ struct build_job {
     char organization[BUILD_ID_MAX]; /* "": the gateway does not send it */
     char archive_hash[BUILD_HASH_MAX];
     int64_t archive_bytes;
-    int64_t deadline_ms; /* from when it was handed out */
+    int64_t deadline_ms; /* from the hand-out */
     int64_t attempt;
     struct bytes *content_hash;
     struct bytes *branch; /* NULL: none */

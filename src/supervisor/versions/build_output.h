@@ -1,9 +1,10 @@
-/* build_output.h - output of a build's children, for the gateway and for error messages.
+/* build_output.h - the output of a build's children, for the gateway and for error
+ * messages.
  *
  *   children ─► waiting, until the next heartbeat takes it ─► gateway
  *          └──► the last lines of standard error
  *
- * Output that arrives faster than heartbeats take it is left out; the log then says how
+ * Output that arrives faster than heartbeats take it is dropped; the log then says how
  * much. */
 #pragma once
 
@@ -14,7 +15,7 @@ enum { OUTPUT_PIECE_MAX = 60 * 1024 }; /* bytes of the log per heartbeat */
 
 struct build_output {
     struct buf waiting;
-    uint64_t left_out; /* bytes left out since the last piece was taken */
+    uint64_t left_out; /* bytes dropped since the last piece was taken */
     struct tail errors;
 };
 
@@ -23,10 +24,12 @@ void build_output_finish(struct build_output *output);
 
 void build_output_add(struct build_output *output, struct slice text);
 
-/* Adds standard error of a child: like build_output_add, and kept for the error message. */
+/* Adds a child's standard error: like build_output_add, but also kept for the error
+ * message. */
 void build_output_add_error(struct build_output *output, struct slice text);
 
-/* Call it when a child begins: the lines of earlier children do not explain its failure. */
+/* Call it when a child begins, because earlier children's lines do not explain its
+ * failure. */
 void build_output_forget_errors(struct build_output *output);
 
 /* Takes the next piece for a heartbeat, in UTF-8. Returns NULL if there is none. */

@@ -10,8 +10,8 @@
  *   RUN mkdir -p node_modules
  *   FROM …
  *
- * They are nowhere else. The CLI wrote the file, so a file of another shape is rejected
- * instead of guessed at. */
+ * The commands are stored nowhere else. The CLI writes the file, so a file of another shape
+ * is rejected rather than guessed at. */
 #pragma once
 
 #include "base/buf.h"

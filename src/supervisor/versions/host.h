@@ -26,8 +26,8 @@ enum err host_cgroup(char **path, struct failure *why);
 /* Finds the program that executes a version.
  *
  * programs: "22=/opt/node22/bin/node bun=/opt/bun …", separated by spaces or commas.
- * runtime: as in the version, "node", "node-22", "bun", …. A runtime of node without an
- * entry gets "node", the one in PATH. *program is the caller's to free. Returns ERR_RULE
- * with the reason if there is none. */
+ * runtime: as in the version, "node", "node-22", "bun", …. A node runtime without an entry
+ * gets "node", the one in PATH. *program is the caller's to free. Returns ERR_RULE with the
+ * reason if there is none. */
 enum err host_program(const char *programs, struct slice runtime, char **program,
                       struct failure *why);

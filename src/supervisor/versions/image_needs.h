@@ -1,7 +1,8 @@
 /* image_needs.h - checks what a version expects of its container image.
  *
- * There are no images here. System packages may be installed on the machine; the operator
- * names them. Base images and image steps are left out only if the operator allows that. */
+ * There are no images here. System packages may be installed on the machine, and the
+ * operator names them. Base images and image steps are ignored only if the operator allows
+ * that. */
 #pragma once
 
 #include "supervisor/versions/manifest.h"
@@ -15,5 +16,5 @@ struct image_settings {
 enum err image_needs_check(const struct manifest *manifest,
                            const struct image_settings *settings, struct failure *why);
 
-/* Appends a line for the log for each part that was left out. */
+/* Appends a log line for each ignored part. */
 void image_needs_warn(const struct manifest *manifest, struct buf *out);

@@ -1,11 +1,11 @@
-/* tenants.h - maps each organization to the user as whom it executes on this machine.
+/* tenants.h - maps each organization to the user that it executes as on this machine.
  *
  *   tenants_find ─► known ─► its user
  *                └─ new ──► the next uid of the range ─► a line, synced ─► its user
  *
  * A range of uids gives each organization its own; a single user serves all of them. The
  * lines are in supervise.users, such as "70003 org_abc". A uid is never given to a second
- * organization, even after the first one was deleted, because files of it may remain. */
+ * organization, even after the first was deleted, because some of its files may remain. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 struct tenants;
 
-/* Opens the file of users in folder, that of the supervise role.
+/* Opens the file of users in the supervise role's folder.
  *
  * users: copied; NULL: everything runs as this process. apart: isolate organizations from
  * each other (tenants_are_apart). Returns ERR_INVALID with the reason if the file cannot be
@@ -34,7 +34,7 @@ void tenants_close(struct tenants *tenants);
 enum err tenants_find(struct tenants *tenants, struct slice organization,
                       struct process_user *user, struct failure *why);
 
-/* Returns true if children need namespaces and temporary folders of their own. */
+/* Returns true if children need their own namespaces and temporary folders. */
 bool tenants_are_apart(const struct tenants *tenants);
 
 /* Returns true if children run as other users than this process. */

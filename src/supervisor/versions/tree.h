@@ -1,9 +1,9 @@
 /* tree.h - seals the folder of a version, so that only this process can change it.
  *
- * Untrusted programs have written in the folder. Links in it are never followed. A sealed
- * folder and all in it belong to this process, and no other user can write there. Sealing
- * blocks: call it on a thread of the pool. It checks after each entry whether its job
- * (work.h) was stopped. */
+ * Untrusted programs have written to the folder, so links in it are never followed. A
+ * sealed folder and everything in it belong to this process, and no other user can write
+ * there. Sealing blocks: call it on a pool thread. It checks after each entry whether its
+ * job (work.h) was stopped. */
 #pragma once
 
 #include <stdint.h>
@@ -22,7 +22,7 @@ struct tree_limits {
  * Regular files become 0644 or 0755, folders 0755; links stay; other entries are removed.
  * The whole disk is synced once, not file by file. *bytes: size of all files. Returns
  * ERR_INVALID for a file with several names whose owner is not the builder; it keeps owner
- * and mode, because it may be a file of the machine. Returns ERR_TOO_LARGE or
+ * and mode, because it may be one of the machine's files. Returns ERR_TOO_LARGE or
  * ERR_CANCELED. */
 enum err tree_seal(int folder, uid_t builder, const struct tree_limits *limits,
                    const struct work *work, uint64_t *bytes, struct failure *why);

@@ -1,4 +1,4 @@
-/* unpack_answer.h - the answer of the unpacker (unpacker.h) on its standard output.
+/* unpack_answer.h - the unpacker's answer (unpacker.h), on its standard output.
  *
  *   NAME LENGTH\n bytes …          build files that the archive has (unpack_file_kinds)
  *   done 0\n                       the last one: everything that was ordered is unpacked,
@@ -16,7 +16,7 @@
 
 enum unpack_file { UNPACK_MANIFEST, UNPACK_CONTAINERFILE, UNPACK_PACKAGE, UNPACK_FILES };
 
-/* Name in the archive, and maximal size. */
+/* Name in the archive, and maximum size. */
 struct unpack_file_kind {
     const char *name;
     size_t max;

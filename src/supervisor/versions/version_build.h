@@ -1,9 +1,10 @@
-/* version_build.h - makes a version from its archive: a folder with all that its runs need.
+/* version_build.h - makes a version from its archive: a folder with everything that its
+ * runs need.
  *
  *   begin ─► hash ─► check ─► npm ─► unpack ─► commands ─► index ─► put in place ─► done
  *            pool    child    child   child    children    child       pool
  *
- * The archive and everything in it are untrusted. So only children read and execute it: as
+ * The archive and everything in it are untrusted, so only children read and execute it: as
  * the build's own user, with only the environment that build_environment.h lists, until the
  * deadline. The build itself makes no calls to the gateway; the caller reports its
  * outcome. */
@@ -49,7 +50,7 @@ struct version_build_task {
     struct process_user user;
     /* collects the output; the caller initializes and finishes it */
     struct build_output *output;
-    /* The index that another machine has made, which is used; absent: make it here. */
+    /* The index, if another machine has made it; absent: make it here. */
     struct slice index;
 };
 
@@ -74,8 +75,8 @@ struct version_build *version_build_begin(const struct version_build_options *op
                                           const struct version_build_task *task,
                                           version_build_done_fn *done, void *owner);
 
-/* Kills its children. done is called soon: canceled, unless the version was made
- * already. */
+/* Kills its children. done is called soon, as canceled unless the version was already
+ * made. */
 void version_build_cancel(struct version_build *build);
 
 enum version_build_step version_build_step(const struct version_build *build);

@@ -1,4 +1,4 @@
-/* version_folder.h - the folder of one version, from creation to its place.
+/* version_folder.h - the folder of one version, from creation until it is in place.
  *
  *   version_folder_make       ID.new, empty, owned by the builder
  *   … filled by the unpacker, npm, commands and the index
@@ -7,10 +7,10 @@
  *                             sealed, synced, renamed to ID
  *
  * In the end the folder and its files belong to this process, and only the group of the
- * builder's user may enter ID. A folder ID is complete; a folder ID.new found at a start is
- * not. A folder that is not needed any more is at once renamed to a name that ends with
+ * builder's user may enter ID. A folder ID is complete; a folder ID.new found at startup is
+ * not. A folder that is no longer needed is immediately renamed to a name that ends with
  * ".old.new". It is removed later, because that takes time in proportion to its files. All
- * functions block: call them on a thread of the pool. */
+ * functions block: call them on a pool thread. */
 #pragma once
 
 #include "base/buf.h"
@@ -38,18 +38,19 @@ struct version_facts {
 enum err version_folder_make(struct version_folder *folder, const char *versions,
                              const char *id, struct process_user user, struct failure *why);
 
-/* Closes it, and sets it aside unless it is in its place. A zeroed one is allowed. */
+/* Closes it, and sets it aside unless it is in place. A zeroed one is allowed. */
 void version_folder_finish(struct version_folder *folder);
 
 /* manifest: build.json of the bundle. */
 enum err version_folder_write_manifest(struct version_folder *folder, struct slice manifest,
                                        struct failure *why);
 
-/* Replaces package.json of the archive until everything is unpacked. */
+/* Replaces the archive's package.json until everything is unpacked. */
 enum err version_folder_write_package(struct version_folder *folder, struct slice text,
                                       struct failure *why);
 
-/* Appends index.json from the child INDEX, with its paths changed to those of an image. */
+/* Appends the index.json of the child INDEX, with its paths changed to those of an
+ * image. */
 enum err version_folder_read_index(struct version_folder *folder, struct buf *index,
                                    struct failure *why);
 
@@ -62,7 +63,7 @@ enum err version_folder_seal(struct version_folder *folder, struct slice manifes
 
 /* Lets only the group of this user enter a ready version, and lets no user change it.
  *
- * It may have belonged to another user, or been open to all. Returns ERR_STORE with the
+ * It may have belonged to another user or been open to all. Returns ERR_STORE with the
  * reason. */
 enum err version_folder_give(const char *path, struct process_user user,
                              struct failure *why);
@@ -70,7 +71,7 @@ enum err version_folder_give(const char *path, struct process_user user,
 /* Sets aside a version that is not needed. */
 void version_folder_set_aside(const char *versions, const char *id);
 
-/* Sets aside unfinished versions of earlier processes. Call it at the start. */
+/* Sets aside unfinished versions of earlier processes. Call it at startup. */
 void version_folder_set_unfinished_aside(const char *versions);
 
 /* Removes the folders that were set aside.

@@ -1,4 +1,4 @@
-/* version_job.h - makes one version on this machine from the archive in the gateway.
+/* version_job.h - makes one version on this machine from the gateway's archive.
  *
  *   version_job_begin ─► ARCHIVE ─► INDEX ─► CLEARING ─► MAKING ─► done ─► …_finish
  *                           └─ a version to be built ────▲
@@ -7,10 +7,10 @@
  *   INDEX      the index is downloaded                                  gateway
  *   CLEARING   a damaged version in this place is set aside             pool
  *   MAKING     version_build makes the folder                           version_build
- *   DROPPING   the version that was made is set aside again             pool
+ *   DROPPING   the finished version is set aside again                  pool
  *
  * A version is either built here (building.h), or was built on another machine and is
- * fetched (version_store.h). The owner embeds the job and describes the kind of work by a
+ * fetched (version_store.h). The owner embeds the job and describes the kind of work in a
  * struct version_source. A job makes one version at a time, and can be reused after
  * version_job_finish. */
 #pragma once
@@ -22,10 +22,10 @@
 #include "supervisor/versions/version_build.h"
 #include "supervisor/versions/version_sweep.h"
 
-/* Settings of the operator. */
+/* The operator's settings. */
 struct version_settings {
     bool builds;        /* build versions on this machine */
-    const char *passed; /* names of this process's variables that builds get, too */
+    const char *passed; /* names of this process's variables that builds also get */
     struct image_settings image;
     bool no_scripts; /* install packages without their scripts */
     struct bundle_limits limits;
@@ -56,7 +56,7 @@ struct version_source {
     bool is_indexed; /* built on another machine: INDEX and CLEARING are needed */
 
     /* Error messages. */
-    const char *unwritable; /* cannot open the file of the archive */
+    const char *unwritable; /* cannot open the archive's file */
     const char *not_sent;   /* cannot send a request; NULL: use the reason */
     const char *full;       /* the disk is full */
     const char *away;       /* no response from the gateway */
@@ -111,10 +111,10 @@ void version_job_begin(struct version_job *job);
 /* Cancels a job between version_job_begin and done.
  *
  * done is called soon, perhaps before this returns. It reports a failure, unless the
- * version was made already. */
+ * version was already made. */
 void version_job_cancel(struct version_job *job);
 
-/* Sets aside the version that was made. Call it at most once, after done. */
+/* Sets aside the finished version. Call it at most once, after done. */
 void version_job_drop(struct version_job *job);
 
 /* Removes the job's files and wipes its order. Call it after done, or if nothing was

@@ -1,15 +1,15 @@
-/* version_store.h - the versions on this machine, each in a folder of its own.
+/* version_store.h - the versions on this machine, one folder each.
  *
  *   versions/ID/build.json      manifest of the bundle, with paths of this folder
  *              /runcast.json    facts from the builder: architecture, libc, hash
  *              /…               node_modules, controllers, tasks
  *
  * A folder is complete or absent, and nothing in it changes. A missing or damaged version
- * is fetched from the gateway (version_job.h), once for all who wait for it:
+ * is fetched from the gateway (version_job.h), once for all waiting requests:
  *
  *   provide ─► here? ─► done
- *                └─ no ─► in line ─► fetched ─► done, for each who waits
- *                             └─ failed: done with the reason; later tried again */
+ *                └─ no ─► in line ─► fetched ─► done, for each waiting request
+ *                             └─ failed: done with the reason; retried later */
 #pragma once
 
 #include "base/loop.h"
@@ -18,7 +18,7 @@
 struct version_store;
 struct version_shared;
 
-/* Borrowed from the store, for as long as it lives. */
+/* Borrowed from the store, valid as long as it lives. */
 struct ready_version {
     char id[MESSAGE_ID_MAX];
     char *directory;
@@ -42,7 +42,7 @@ struct version_store *version_store_create(struct loop *loop, const char *path,
                                            const char *programs);
 void version_store_destroy(struct version_store *store);
 
-/* Lets the store fetch missing versions; before this call it has only those in its folder.
+/* Lets the store fetch missing versions; until then it has only those in its folder.
  *
  * shared is borrowed for as long as the store lives. */
 void version_store_use(struct version_store *store, const struct version_shared *shared);
@@ -55,5 +55,5 @@ bool version_store_is_idle(const struct version_store *store);
 void version_store_provide(struct version_store *store, const struct run_message *message,
                            struct version_request *request);
 
-/* Cancels the request: done is not called any more. Allowed after done, too. */
+/* Cancels the request: done will not be called. Also allowed after done. */
 void version_store_forget(struct version_request *request);

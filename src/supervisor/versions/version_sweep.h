@@ -5,8 +5,8 @@
  *           └────────────────────── all were checked ◄───────────────────────────────┘
  *
  * Only the gateway knows which versions runs and rollbacks may need. A version that a
- * process here executes stays until the next round. If a version was removed too early, it
- * is fetched again. */
+ * process here is executing stays until the next round. If a version was removed too early,
+ * it is fetched again. */
 #pragma once
 
 #include "base/loop.h"
@@ -26,8 +26,8 @@ struct version_sweep_options {
 
 struct version_sweep *version_sweep_create(const struct version_sweep_options *options);
 
-/* Starts a round soon. Call it after a version was made, because older ones may be
- * unneeded. */
+/* Starts a round soon. Call it after making a version, because older ones may no longer be
+ * needed. */
 void version_sweep_soon(struct version_sweep *sweep);
 
 void version_sweep_stop(struct version_sweep *sweep);
