@@ -10,20 +10,20 @@
 static const struct {
     const char *tag, *summary;
 } tags[] = {
-    { "runs", "Trigger, watch and steer runs" },
+    { "runs", "Trigger, follow and control runs" },
     { "batches", "Trigger many runs at once" },
     { "queues", "Queued runs and their limits" },
     { "environments", "Activity of an environment" },
-    { "schedules", "Runs by the clock" },
+    { "schedules", "Runs at the times of a cron expression" },
     { "envvars", "Variables that tasks see" },
-    { "tokens", "Tokens for browsers and others" },
+    { "tokens", "Public tokens, for browsers and programs" },
     { "packets", "Payloads too large to inline" },
     { "projects", "Projects and preview branches" },
     { "deployments", "From a bundle to the version that executes runs" },
     { "realtime", "Changes as they happen" },
     { "streams", "Data streams between tasks and readers" },
     { "waitpoints", "Tokens and timers that runs wait for" },
-    { "workers", "Calls of workers" },
+    { "workers", "Calls from workers" },
     { "admin", "The gateway itself" },
 };
 
@@ -231,23 +231,23 @@ static void add_schemas(struct buf *out, const struct areas *areas)
 static const struct {
     const char *status, *text;
 } refusals[] = {
-    { "304", "It is what the client has already" },
-    { "400", "The request is wrong; the text says where" },
-    { "401", "The credential is missing, unknown, or of another kind" },
+    { "304", "The client already has this version" },
+    { "400", "The request is invalid; the text says where" },
+    { "401", "The credential is missing, unknown, or of the wrong kind" },
     { "403", "The token's scopes do not allow it" },
-    { "404", "There is no such thing in this environment" },
-    { "405", "The path is there, but not for this method" },
+    { "404", "Not found in this environment" },
+    { "405", "The path does not support this method" },
     { "408", "The body took too long to arrive" },
-    { "409", "The state does not allow it" },
-    { "410", "The requested data is not kept any more" },
+    { "409", "The current state does not allow it" },
+    { "410", "The requested data is no longer kept" },
     { "413", "The body is too large" },
-    { "415", "The content type is not one of those taken" },
-    { "421", "The dashboard is not shown at this name of a host" },
+    { "415", "The content type is not supported" },
+    { "421", "The dashboard is not served under this host name" },
     { "422", "A rule of the service does not allow it" },
-    { "426", "An upgrade is needed" },
+    { "426", "A WebSocket upgrade is required" },
     { "429", "Too many requests" },
-    { "503", "Not now: storage, start or stop; try again" },
-    { "507", "The project stores as much as it may; trying again does not help" },
+    { "503", "Unavailable because of storage, a start or a stop; try again" },
+    { "507", "The project has reached its storage quota; trying again does not help" },
 };
 
 static void add_responses(struct buf *out)
@@ -266,7 +266,7 @@ static void add_responses(struct buf *out)
 
 static const char headers[] =
     ",\"headers\":{\"x-ignored-members\":{\"description\":\"Members of the body, as paths, "
-    "and parameters of the query that have no effect, at most 16 of them.\",\"schema\":{"
+    "and query parameters that have no effect, at most 16.\",\"schema\":{"
     "\"type\":\"string\",\"maxLength\":1024}}}";
 
 static const char security[] =
@@ -274,9 +274,10 @@ static const char security[] =
     "\"secretKey\":{\"type\":\"http\",\"scheme\":\"bearer\","
     "\"description\":\"tr_dev_…, tr_stg_…, tr_prod_…: everything in one environment\"},"
     "\"publicAccessToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
-    "\"bearerFormat\":\"JWT\",\"description\":\"What its scopes say, for browsers\"},"
+    "\"bearerFormat\":\"JWT\",\"description\":\"Whatever its scopes permit; for "
+    "browsers\"},"
     "\"personalAccessToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
-    "\"description\":\"tr_pat_…: the projects of its user\"},"
+    "\"description\":\"tr_pat_…: the projects of its user's organizations\"},"
     "\"userAccessToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
     "\"bearerFormat\":\"JWT\",\"description\":\"A public access token that "
     "/api/v1/projects/{projectRef}/{env}/jwt has signed for a user, with the scope "
@@ -285,17 +286,18 @@ static const char security[] =
     "\"workerToken\":{\"type\":\"http\",\"scheme\":\"bearer\","
     "\"description\":\"tr_wgt_…: runs of a project, for its workers\"},"
     "\"buildKey\":{\"type\":\"http\",\"scheme\":\"bearer\","
-    "\"description\":\"Of one build, as long as it lasts: what it says of its version\"}}";
+    "\"description\":\"Valid for one build, while it lasts: reports on its version\"}}";
 
 struct bytes *openapi_write(const struct area *const *all, size_t count)
 {
     const struct areas areas = { all, count };
     struct buf out = { 0 };
-    buf_add_text(&out,
-                 "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"runcast\",\"version\":"
-                 "\"2024-04\",\"summary\":\"Runs of background tasks, and every change of "
-                 "them\",\"license\":{\"name\":\"Apache-2.0\",\"identifier\":"
-                 "\"Apache-2.0\"}},\"servers\":[{\"url\":\"/\"}]");
+    buf_add_text(
+        &out,
+        "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"runcast\",\"version\":"
+        "\"2024-04\",\"summary\":\"Runs background tasks, and reports every change of "
+        "a run\",\"license\":{\"name\":\"Apache-2.0\",\"identifier\":"
+        "\"Apache-2.0\"}},\"servers\":[{\"url\":\"/\"}]");
     add_tags(&out);
     add_paths(&out, &areas);
     buf_add_text(&out, ",\"components\":{");
