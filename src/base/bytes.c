@@ -13,7 +13,8 @@ enum {
     SHARED_LEN_MAX = 256, /* longer texts do not recur */
 };
 
-/* Two names with the same slot evict each other; references to the evicted stay valid. */
+/* Two names with the same slot evict each other; references to an evicted one stay
+ * valid. */
 static struct bytes *shared[SHARED_SLOTS];
 
 static struct bytes *bytes_begin(struct bytes *bytes, size_t len)

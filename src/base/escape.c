@@ -23,7 +23,7 @@ enum {
 static const char letters[256] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
                                    ['\t'] = 't', ['"'] = '"',  ['\\'] = '\\' };
 
-/* Returns false if a byte may need an escape; Korean syllables may have HALF_LEAD, too. */
+/* Returns false if a byte may need an escape; Korean syllables may also have HALF_LEAD. */
 static bool are_plain(const void *eight)
 {
     uint64_t bytes = eight_bytes(eight);
@@ -36,7 +36,7 @@ static size_t width(unsigned char c)
     return letters[c] ? 2 : c < 0x20 ? LONGEST : 1;
 }
 
-/* Returns the bytes of the first character that are escaped as one unit. */
+/* Returns the number of bytes of the first character, which is escaped as one unit. */
 static size_t unit_len(const char *at, const char *end)
 {
     return utf8_is_half(at, (size_t)(end - at)) ? HALF_LEN : 1;
@@ -47,7 +47,7 @@ static size_t unit_len(const char *at, const char *end)
 /* Every text takes the same time: no branch depends on a character. */
 typedef uint8_t sixteen __attribute__((vector_size(SIXTEEN)));
 
-/* Returns what escaping adds to each of sixteen bytes. next: the byte after each. */
+/* Returns how many bytes escaping adds to each of sixteen. next: the byte after each. */
 static sixteen added_to(sixteen bytes, sixteen next)
 {
     sixteen pair = (sixteen)(bytes == '"') | (sixteen)(bytes == '\\');

@@ -85,7 +85,8 @@ static void add_field(struct buf *line, bool json, const char *name, const char 
         add_quoted(line, value);
 }
 
-/* Uses one write, so that lines of two threads do not mix. Ignores a failure of stderr. */
+/* Uses one write, so that the lines of two threads do not mix. Ignores a failure of
+ * stderr. */
 static void write_line(const struct buf *line)
 {
     size_t written = 0;

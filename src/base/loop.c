@@ -21,10 +21,10 @@ enum {
 };
 
 /* With libuv, a turn ends in the prepare handle, just before the poll. Everything from
- * there to the next prepare handle belongs to the next turn: the callbacks of the poll,
- * then the uv timer. Waiting in the poll costs no CPU time. uv_run may return between the
- * timer and the prepare handle: from libuv 1.45 on, it checks there whether anything is
- * left to wait for. */
+ * there to the next prepare handle belongs to the next turn: the poll's callbacks, then the
+ * uv timer. Waiting in the poll costs no CPU time. uv_run may return between the timer and
+ * the prepare handle: from libuv 1.45 on, it checks there whether anything is left to wait
+ * for. */
 struct loop {
     uv_loop_t *uv;    /* NULL: stepped by a test */
     uv_prepare_t end; /* ends the turn; does not keep the libuv loop alive */
@@ -42,7 +42,7 @@ struct loop {
     bool over;   /* the share is used up; noted because thousands of sockets may ask */
 
     int64_t turn_cpu_ns;  /* thread CPU time when the turn began */
-    int64_t share_cpu_ns; /* thread CPU time when the present share began */
+    int64_t share_cpu_ns; /* thread CPU time when the current share began */
     int64_t in_budget_ns; /* until this monotonic time, the share cannot be used up */
 
     int64_t now_ms, wall_ms; /* of a stepped loop */
@@ -79,8 +79,8 @@ void loop_begin_share(struct loop *loop)
         loop->asked = 0;
 }
 
-/* The CPU clock is a system call, the monotonic clock is not. CPU time cannot grow faster
- * than time, so the monotonic clock answers most calls. */
+/* Reading the CPU clock is a system call, reading the monotonic clock is not. CPU time
+ * cannot grow faster than time, so the monotonic clock suffices for most calls. */
 bool loop_time_left(struct loop *loop)
 {
     if (!loop->uv)
@@ -99,8 +99,8 @@ bool loop_time_left(struct loop *loop)
     return true;
 }
 
-/* Runs at least one call, then more while there is time. Calls that are deferred meanwhile
- * wait for the next turn. */
+/* Runs at least one call, then more while there is time. Calls deferred meanwhile wait for
+ * the next turn. */
 static void run_deferred(struct loop *loop)
 {
     struct timeslice timeslice = loop_timeslice(loop);
@@ -116,7 +116,7 @@ static void run_deferred(struct loop *loop)
     list_move_all(&loop->deferred, &due);
 }
 
-/* Calls each flusher once; it checks the time itself. A flusher that frees itself must
+/* Calls each flusher once; flushers check the time themselves. One that frees itself must
  * return false. */
 static void run_line(struct loop *loop, struct list *awake)
 {
@@ -168,9 +168,9 @@ static void run_again(struct loop *loop)
         uv_idle_start(&loop->again, on_again);
 }
 
-/* Runs due timers. The end of the turn sets the alarm for those that are left. Until then
- * it is off: it neither keeps the libuv loop alive nor limits the poll. The idle handle
- * therefore makes the loop go through another turn. */
+/* Runs due timers. The end of the turn sets the alarm for the remaining ones. Until then it
+ * is off: it neither keeps the libuv loop alive nor limits the poll, so the idle handle
+ * makes the loop take another turn. */
 static void on_alarm(uv_timer_t *alarm)
 {
     struct loop *loop = container_of(alarm, struct loop, alarm);
@@ -234,7 +234,8 @@ int64_t loop_boot_ms(struct loop *loop)
     return loop->uv ? clock_ns(CLOCK_BOOTTIME) / 1000000 : loop->now_ms;
 }
 
-/* Within a timer, the least is 1 ms: one of 0 ms would run in the same turn, forever. */
+/* Within a timer, the minimum is 1 ms: a timer of 0 ms would run in the same turn,
+ * forever. */
 void loop_set_timer(struct loop *loop, struct timer *timer, uint32_t kind, int64_t ms)
 {
     int64_t least = loop->timers_running ? 1 : 0;

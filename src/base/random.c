@@ -1,4 +1,4 @@
-/* random.c - numbers from getrandom(2), drawn again where small ones would be favored. */
+/* random.c - numbers from getrandom(2), redrawn where small ones would be favored. */
 #include "base/random.h"
 
 #include <assert.h>

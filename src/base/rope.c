@@ -1,4 +1,4 @@
-/* rope.c - a rope as text with inserts at certain places; joined, it is an array of parts.
+/* rope.c - a rope is text with inserts at certain places; joined, it is an array of parts.
  *
  *   struct bytes │ parts: text, insert, text, … │ the text itself │
  *

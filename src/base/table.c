@@ -3,9 +3,9 @@
  *   old [ . - - . - | b . c ]                 -: moved or removed, its hash remains
  *   now [ . . a . m . . m . . m . . m . . ]   twice as many slots: all values move here
  *
- * A slot is a value and 32 bits of the hash of its key, each in an array of its own. A
- * search passes other values, and a table grows, without reading the values: each would be
- * a cache miss. */
+ * A slot is a value and 32 bits of its key's hash, in two separate arrays. A search passes
+ * other values, and a table grows, without reading the values, because each would be a
+ * cache miss. */
 #include "base/table.h"
 
 #include <assert.h>
@@ -146,7 +146,7 @@ static size_t old_slot_of(const struct table *table, struct slice key, uint32_t 
     return old->capacity;
 }
 
-/* Puts a value that is in no slot, so its key need not be compared. */
+/* Inserts a value that is in no slot, so its key need not be compared. */
 static void move(struct table *table, void *value, uint32_t hash)
 {
     size_t mask = table->now.capacity - 1, at = hash & mask;
@@ -167,7 +167,8 @@ static void move_some(struct table *table)
     }
 }
 
-/* Earlier values are moved by now: two thirds of the doubled slots had to fill first. */
+/* Earlier values have been moved by now: two thirds of the doubled slots had to fill
+ * first. */
 static void grow(struct table *table)
 {
     while (table->old.capacity)

@@ -1,6 +1,6 @@
 /* envelope.c - follows strings and brackets, and notes the members at depth one.
  *
- * The scanner has accepted each piece before it is followed here. So quotes, colons and
+ * The scanner has accepted each piece before it is followed here, so quotes, colons and
  * commas are where JSON has them, and malformed text need not be handled. */
 #include "base/json/envelope.h"
 

@@ -1,7 +1,7 @@
 /* scan_read.c - yields spans of JSON text that the validator has accepted.
  *
  * Nothing is remembered between calls: looking up a member walks over the object again.
- * Invalid text gives wrong spans, but none outside of the text. */
+ * Invalid text yields wrong spans, but none outside the text. */
 #include "base/json/scan.h"
 
 #include <locale.h>
@@ -246,7 +246,7 @@ static int compare_members(const void *a, const void *b)
     return order ? order : (x->key.ptr < y->key.ptr) - (x->key.ptr > y->key.ptr);
 }
 
-/* Returns the cost of a sort, in which each member is compared log n times. */
+/* Returns the cost of a sort, which compares each member log n times. */
 static uint64_t cost_of_sorting(const struct name_and_value *members, size_t count)
 {
     uint64_t once = 0, times = 1;
@@ -314,7 +314,8 @@ static void sort_members(struct slice object, struct sorted *sorted, uint64_t *l
         qsort(sorted->all, sorted->count, sizeof(member), compare_members);
 }
 
-/* Keeps the last of each name, like JSON.parse. Returns true if a name was repeated. */
+/* Keeps the last member of each name, like JSON.parse. Returns true if a name was
+ * repeated. */
 static bool drop_repeated(struct sorted *sorted)
 {
     struct name_and_value *all = sorted->all;

@@ -3,8 +3,8 @@
  *   "I am \ud83d"     ─►  I am ED A0 BD        half of a pair, in WTF-8
  *   "\ud83d\ude00"   ─►  F0 9F 98 80          both halves: one character
  *
- * A string is decoded whole, or while it is compared, or in pieces. A piece may end within
- * an escape, or between two halves. */
+ * A string is decoded whole, while it is compared, or in pieces. A piece may end within an
+ * escape, or between two halves. */
 #include "base/json/scan_text.h"
 
 #include "base/eight.h"
@@ -30,8 +30,8 @@ static bool is_low_escape(struct slice text)
            (text.ptr[2] | 0x20) == 'd' && memchr("cdefCDEF", text.ptr[3], 8);
 }
 
-/* Takes what follows a backslash and returns the character. A half of a pair without the
- * other one is a character of its own. */
+/* Takes what follows a backslash and returns the character. Half of a pair without the
+ * other half counts as a character. */
 static uint32_t take_escape(struct slice *raw)
 {
     static const char meanings[256] = {
@@ -52,8 +52,8 @@ static uint32_t take_escape(struct slice *raw)
     return 0x10000 + ((unit - 0xD800) << 10) + (take_hex(raw) - 0xDC00);
 }
 
-/* Yields the decoded string byte by byte: raw bytes as they are. left holds the remaining
- * bytes of the character for which an escape stood. */
+/* Yields the decoded string byte by byte: raw bytes unchanged. left holds the remaining
+ * bytes of the character that an escape stood for. */
 struct decoder {
     struct slice raw;
     char left[4];
@@ -191,9 +191,9 @@ static void feed_character(struct scan_text *text, char c, struct buf *out)
     decode_whole(text, out);
 }
 
-/* Feeds a piece. Its last bytes are held, as they may be part of an escape or of a pair. An
- * escape that begins before them is complete, and so is the one that may be its other
- * half. */
+/* Feeds a piece. Its last bytes are held back, because they may be part of an escape or a
+ * pair. An escape that begins before them is complete, and so is the one that may be its
+ * other half. */
 void scan_text_feed(struct scan_text *text, struct slice raw, struct buf *out)
 {
     while (raw.len) {

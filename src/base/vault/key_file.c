@@ -1,6 +1,6 @@
 /* key_file.c - reads and writes encryption keys.
  *
- * Losing half of a key would lose everything sealed with it, so nothing is written in
+ * Losing part of a key would lose everything sealed with it, so nothing is written in
  * place. */
 #include "base/vault/key_file.h"
 

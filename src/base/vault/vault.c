@@ -3,8 +3,8 @@
  *   sealed = base64url( version 2 | key id, 4 bytes | nonce, 12 random bytes | ciphertext
  *                       | tag, 16 bytes )                       version 1 has no key id
  *
- * The nonce is drawn for each value. With 96 bits, two equal ones are not expected before
- * some 2^32 values were sealed, more than an installation has. */
+ * A nonce is drawn for each value. With 96 bits, two equal ones are not expected before
+ * some 2^32 values were sealed, more than any installation has. */
 #include "base/vault/vault.h"
 
 #include <assert.h>
@@ -192,8 +192,8 @@ static enum err keep_key(const struct vault *vault, const struct key *key,
     return err;
 }
 
-/* Looks for a key that a rotation has kept, for a database that is an older one, put back.
- * It replaces the key in use, but only while that one has opened nothing. */
+/* Looks for a key kept by a rotation, in case an older database was put back. It replaces
+ * the key in use, but only while that one has opened nothing. */
 static bool find_kept(struct vault *vault, const unsigned char id[KEY_ID_LEN])
 {
     struct key found = { 0 };
@@ -213,7 +213,7 @@ static bool find_kept(struct vault *vault, const unsigned char id[KEY_ID_LEN])
     return fits;
 }
 
-/* Writes the key in use to its file. The key that the file has now is kept, too. */
+/* Writes the key in use to its file. The key currently in the file is kept, too. */
 static enum err save_key(struct vault *vault, struct failure *why)
 {
     struct key before = { 0 };
