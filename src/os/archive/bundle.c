@@ -1,4 +1,4 @@
-/* bundle.c - opens, hashes and checks archives, and reads single files of them. */
+/* bundle.c - opens, hashes and checks archives, and reads single files from them. */
 #include "os/archive/bundle.h"
 
 #include <errno.h>

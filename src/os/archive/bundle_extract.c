@@ -1,8 +1,8 @@
 /* bundle_extract.c - writes the entries of an archive below a folder, and nowhere else.
  *
- * A program may have written into the folder before, and may still do so. Therefore every
- * name is walked from the folder on, part by part. Each part is opened relative to the one
- * before and never through a link. A file is always a new one. */
+ * A program may have written to the folder before, and may still do so. Therefore every
+ * name is walked from the folder, part by part. Each part is opened relative to the
+ * previous one and never through a link. A file is always newly created. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,8 @@ static bool own(int made, const struct bundle_target *target)
     return !target->uid || fchown(made, target->uid, target->gid) == 0;
 }
 
-/* Sets mode and owner of a folder that a pass has made; never of another user's folder. */
+/* Sets mode and owner of a folder that a pass has created; never of another user's
+ * folder. */
 static bool own_folder(int folder, const struct bundle_target *target)
 {
     struct stat found;
@@ -174,7 +175,7 @@ static enum err on_data(struct bundle_visitor *visitor, struct slice data,
     return OK;
 }
 
-/* Finishes a file. Its mode and owner are set only now, so no user has it incomplete. */
+/* Finishes a file. Its mode and owner are set only now, so no user sees it incomplete. */
 static enum err on_end(struct bundle_visitor *visitor, struct failure *why)
 {
     struct extraction *extraction = container_of(visitor, struct extraction, visitor);

@@ -1,4 +1,4 @@
-/* bundle_pack.c - walks a folder in the order of names and writes it with libarchive. */
+/* bundle_pack.c - walks a folder in order of names and writes it with libarchive. */
 #include "os/archive/bundle_pack.h"
 
 #include <archive.h>
@@ -23,7 +23,7 @@ struct packing {
     struct failure *why;
     struct bundle_names names;
     uint64_t unpacked;
-    char name[BUNDLE_NAME_MAX + 2]; /* of the present entry, terminated */
+    char name[BUNDLE_NAME_MAX + 2]; /* of the current entry, terminated */
 };
 
 static enum err not_packed(struct packing *packing)

@@ -6,7 +6,7 @@
 #include "os/archive/bundle_names.h"
 #include "os/archive/tar.h"
 
-/* Max zeros after the last entry, unpacked. GNU tar writes up to 10 KiB, or as much as
+/* Max zeros after the last entry, unpacked. GNU tar writes up to 10 KiB, or as many as
  * --blocking-factor sets. */
 enum { TAIL_MAX = 16 << 20 };
 
@@ -119,8 +119,8 @@ static bool is_zero(const char *bytes, size_t len)
     return !len || (!bytes[0] && memcmp(bytes, bytes + 1, len - 1) == 0);
 }
 
-/* Reads the zeros up to the end of the file. The trailer of gzip, whose checksum gunzip.c
- * compares, follows the last of them. */
+/* Reads the zeros up to the end of the file. They are followed by gzip's trailer, whose
+ * checksum gunzip.c compares. */
 static enum err read_tail(struct pass *pass)
 {
     uint64_t len = 0;

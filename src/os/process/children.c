@@ -4,7 +4,7 @@
  *                                      pipes ended ──┴─► handles closed ─► on_ended
  *
  * A process that left the group (possible without a namespace) may hold a pipe open. Such a
- * pipe is read for REST_MS after the end of the keeper. */
+ * pipe is read for REST_MS after the keeper has ended. */
 #include "os/process/children.h"
 
 #include <assert.h>
@@ -29,7 +29,7 @@ enum {
     READ_SIZE = 16384,
     REPORT_MAX = 4096,
     REST_MS = 1000,
-    KEEPER_MS = 2000, /* in which a keeper must kill everything and end; then: SIGKILL */
+    KEEPER_MS = 2000, /* for a keeper to kill everything and exit; then: SIGKILL */
     NOTES_MAX = 4,
     REPORT = 2, /* in child::pipes, after enum process_pipe */
     PIPES
@@ -155,16 +155,16 @@ static void wait_for_rest(struct child *child)
     loop_set_timer(child->children->loop, &child->rest, child->children->on_rest, REST_MS);
 }
 
-/* Returns the signal that ended the keeper. A keeper that is still starting is ended by the
- * SIGTERM that carries a signal for its program; then that is the signal. */
+/* Returns the signal that ended the keeper. A keeper that is still starting dies of the
+ * SIGTERM that carries a signal for its program; that signal is returned then. */
 static int signal_of_end(const struct child *child)
 {
     return child->keeper_signal == SIGTERM && child->signal ? child->signal
                                                             : child->keeper_signal;
 }
 
-/* Handles a keeper that was killed before it reported the program's end. Then the group
- * still has to be killed. */
+/* Handles a keeper that was killed before it reported the program's end. The group must
+ * then still be killed. */
 static void maybe_report_end(struct child *child)
 {
     if (!child->keeper_ended || !child->pipes[REPORT].ended || child->end_reported ||
@@ -337,7 +337,7 @@ static pid_t pid_of(const struct process *process)
 /* --- spawning
  * -------------------------------------------------------------------------- */
 
-/* The descriptors that the launcher inherits; closed by the spawner after the spawn. */
+/* The descriptors that the launcher inherits; the spawner closes them after the spawn. */
 struct inheritance {
     int fds[LAUNCH_REPORT_FD + 1];
 };

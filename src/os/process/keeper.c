@@ -1,4 +1,4 @@
-/* keeper.c - passes signals on to a program, and kills its orphans when it has ended. */
+/* keeper.c - passes signals to a program, and kills its orphans when it has ended. */
 #include "os/process/keeper.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static int value_of(const siginfo_t *info)
     return queued ? info->si_value.sival_int : info->si_signo;
 }
 
-/* Closes the program's pipes and all else, so that the spawner sees their end. */
+/* Closes the program's pipes and everything else, so that the spawner sees their end. */
 static void close_all_but(int kept)
 {
     if (kept > 0)
@@ -44,7 +44,7 @@ static void close_all_but(int kept)
     close_range((unsigned)kept + 1, ~0u, 0);
 }
 
-/* Before the program has made its session, the group does not exist. */
+/* The group does not exist before the program has created its session. */
 static void kill_group(pid_t program, int signal)
 {
     if (kill(-program, signal) && errno == ESRCH)

@@ -35,8 +35,8 @@
 #define LANDLOCK_RESTRICT_SELF_TSYNC (1U << 3) /* ABI 8 */
 #endif
 
-/* struct landlock_ruleset_attr of ABI 6. An older kernel accepts it if the members that it
- * does not know are 0. */
+/* struct landlock_ruleset_attr of ABI 6. An older kernel accepts it if unknown members are
+ * 0. */
 struct ruleset {
     uint64_t files, ports, scopes;
 };

@@ -72,7 +72,7 @@ static void join_cgroup(const char *folder)
         write_or_give_up(path, text, "cannot enter the cgroup");
 }
 
-/* Lets the program open /dev/stderr, which opens the pipe again. */
+/* Lets the program open /dev/stderr, which reopens the pipe. */
 static void give_pipes(struct process_user user)
 {
     for (int fd = 0; user.uid && geteuid() == 0 && fd <= STDERR_FILENO; fd++) {
@@ -175,8 +175,8 @@ static pid_t fork_or_give_up(void)
     return child;
 }
 
-/* Begins a namespace. Its parent is outside, where getppid does not see it. If the parent
- * is gone, no process reads outcome. */
+/* Begins a namespace. Its parent is outside, where getppid cannot see it. If the parent is
+ * gone, no process reads outcome. */
 static _Noreturn void begin_namespace(const struct process_options *options, int outcome)
 {
     if (!namespace_mount_proc())

@@ -50,7 +50,7 @@ bool namespace_mount_proc(void)
            mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
 }
 
-/* A machine may lack one of the folders; then nothing has to be covered. */
+/* A machine may lack one of the folders; then there is nothing to cover. */
 static bool cover(const char *path, const char *folder)
 {
     return mount(folder, path, NULL, MS_BIND, NULL) == 0 ||

@@ -12,7 +12,7 @@
 
 enum { EXIT_NOT_EXECUTED = 127 };
 
-/* A failed write is ignored: no process reads the report any more. */
+/* A failed write is ignored, because no process reads the report then. */
 void report_line(const char *word, const char *format, ...)
 {
     char line[256];

@@ -29,8 +29,8 @@ static uint64_t number_of(const char *variable)
     return text && !text_to_u64(slice_of(text), &number) ? number : 0;
 }
 
-/* Returns 0 if the variables belong to another service, which started this one. They name
- * their process. */
+/* Returns 0 if the variables, which name their process, belong to another service that
+ * started this one. */
 unsigned service_socket_count(void)
 {
     uint64_t count = number_of("LISTEN_FDS");

@@ -7,24 +7,24 @@
  *
  * It lists forbidden calls, not allowed ones. A list of allowed calls would be stronger,
  * but glibc, libuv, SQLite and OpenSSL determine its content, and it changes with their
- * updates: a gateway that ends because of a security update is not safer. systemd maintains
- * such a list for its whole system (@system-service), and runcast.service uses it.
- * Forbidden here are calls that lead out of the sandbox (programs, processes, mounts,
- * namespaces, other processes, the terminal), and calls that expose much of the kernel for
- * little use.
+ * updates: a gateway that dies of a security update is not safer. systemd maintains such a
+ * list for its whole system (@system-service), and runcast.service uses it. Forbidden here
+ * are calls that lead out of the sandbox (programs, processes, mounts, namespaces, other
+ * processes, the terminal), and calls that expose much of the kernel for little use.
  *
- * The answer is EPERM and not a kill: the caller has gained nothing, and a library that
- * only tries continues, as it does in every container. Only for eleven calls does the
- * answer depend on arguments. The kernel caches the answers of all others, so they cost
- * nothing. Calls that send come first, because the fan-out makes them for each frame.
+ * A forbidden call gets EPERM and the process is not killed: the caller has gained nothing,
+ * and a library that merely tries continues, as it does in every container. Only for eleven
+ * calls does the verdict depend on arguments. The kernel caches the verdict for all others,
+ * so they cost nothing. Calls that send come first, because the fan-out makes them for each
+ * frame.
  *
  * Landlock restricts TCP, but it only checks sockets of IPPROTO_TCP, and only bind and
- * connect. Forbidden here is what connects or binds without it: MSG_FASTOPEN, which
- * connects while it sends, and every other protocol over IPv4 and IPv6 (MPTCP, SMC, SCTP,
- * DCCP, raw sockets). Three ways stay open. UDP: name resolution needs it. A socket that
- * listens without bind, on a port chosen by the kernel. MSG_FASTOPEN through the ring of
- * io_uring, whose flags the kernel shows to neither; net.ipv4.tcp_fastopen without bit 1
- * closes that.
+ * connect. Forbidden here are the ways around it: MSG_FASTOPEN, which connects while it
+ * sends, and every other protocol over IPv4 and IPv6 (MPTCP, SMC, SCTP, DCCP, raw sockets).
+ * Three ways remain open: UDP, which name resolution needs; a socket that listens without
+ * bind, on a port chosen by the kernel; and MSG_FASTOPEN through io_uring's ring, whose
+ * flags the kernel shows to neither. net.ipv4.tcp_fastopen without bit 1 closes the last
+ * one.
  *
  * Creating an io_uring and changing its permissions are forbidden, but using one is not: a
  * ring is created, restricted to the operations that it needs, before the sandbox begins.
@@ -221,8 +221,8 @@ static void refuse_all(struct program *program, const int *calls, size_t count)
     }
 }
 
-/* Allows threads, but no namespaces and no processes. A program that executes nothing needs
- * no process. */
+/* Allows threads, but no namespaces or processes: a program that executes nothing needs no
+ * processes. */
 static void limit_clone(struct program *program)
 {
     const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
@@ -241,7 +241,7 @@ static void limit_clone(struct program *program)
     answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* Allows signals to this process only; Landlock ensures that only since ABI 6. */
+/* Allows signals only to this process; Landlock ensures that only since ABI 6. */
 static void limit_signals(struct program *program, int call)
 {
     if (PROCESS_IS_SANITIZED)
@@ -254,8 +254,8 @@ static void limit_signals(struct program *program, int call)
     answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* Forbids setting the limits of another process. That is as good as a signal: beyond its
- * CPU time, a process is killed. */
+/* Forbids setting the limits of another process, which is as good as a signal: a process
+ * beyond its CPU time is killed. */
 static void limit_limits(struct program *program)
 {
     when_call(program, SYS_prlimit64, 5);
@@ -267,7 +267,7 @@ static void limit_limits(struct program *program)
     answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* Executes part, which ends with an answer, if the loaded value compares as given. */
+/* Executes part, which ends with a verdict, if the loaded value compares as given. */
 static void when_part(struct program *program, int comparison, uint32_t value,
                       const struct program *part)
 {
@@ -333,7 +333,7 @@ static void limit_sends(struct program *program)
     }
 }
 
-/* Forbids upper layer protocols of TCP (TCP_ULP). They may turn a TCP socket into one that
+/* Forbids TCP's upper layer protocols (TCP_ULP), which may turn a TCP socket into one that
  * Landlock does not know. */
 static void limit_upper_layers(struct program *program)
 {
@@ -361,9 +361,9 @@ static void refuse_values(struct program *program, int call, int argument,
     answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* Forbids input to the terminal: the shell that started the gateway would read it. Also
- * forbids setting the owner of a descriptor, to whom the kernel sends signals that the user
- * of the descriptor chooses. */
+/* Forbids input to the terminal, because the shell that started the gateway would read it.
+ * Also forbids setting the owner of a descriptor, to whom the kernel sends signals that the
+ * user of the descriptor chooses. */
 static void limit_files(struct program *program)
 {
     static const uint32_t controls[] = { TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP };

@@ -59,8 +59,8 @@ static enum err resolve_number(const char *text, uint64_t uid, struct user_range
     return OK;
 }
 
-/* Rejects a range that contains a user of the machine. The range's tasks could do what that
- * user may do. */
+/* Rejects a range that contains a user of the machine, because the range's tasks could do
+ * what that user may do. */
 static enum err check_nobody(const char *text, const struct user_range *range,
                              struct failure *why)
 {
