@@ -24,7 +24,7 @@ struct left {
 
 struct backlog {
     size_t unsent;
-    size_t own; /* memory of the unsent bytes, without bytes to which BYTES_PARTS refer */
+    size_t own; /* memory of the unsent bytes, without bytes that BYTES_PARTS refer to */
     size_t first, count,
         capacity;            /* pieces[first] to pieces[first + count - 1] are in use */
     struct rope_place place; /* in the first piece, at its offset; for BYTES_PARTS */
@@ -131,9 +131,9 @@ static void skip(struct reading *reading, size_t len)
     reading->offset += len;
 }
 
-/* Sends the pieces as TLS records. A record that the kernel took in part counts as not
- * sent. Its bytes stay the first unsent ones, so the same bytes are written again, as TLS
- * requires. Without renegotiation, writing never waits for the peer. */
+/* Sends the pieces as TLS records. A record that the kernel accepted only in part counts as
+ * not sent. Its bytes stay the first unsent ones, so the same bytes are written again, as
+ * TLS requires. Without renegotiation, writing never waits for the peer. */
 static ssize_t send_records(struct outbox *outbox, struct iovec *vector, size_t count)
 {
     struct reading reading = { vector, count, 0 };
@@ -148,8 +148,8 @@ static ssize_t send_records(struct outbox *outbox, struct iovec *vector, size_t 
     return result == TLS_DONE || result == TLS_WANTS_WRITE ? (ssize_t)total : -1;
 }
 
-/* Returns the bytes that the kernel took; result is its return value, or -errno. 0 if the
- * socket is full, -1 if the connection is gone. */
+/* Returns the number of bytes that the kernel accepted; result is its return value, or
+ * -errno. 0 if the socket is full, -1 if the connection is gone. */
 static ssize_t taken(struct outbox *outbox, ssize_t result)
 {
     if (result >= 0) {

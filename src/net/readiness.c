@@ -1,4 +1,4 @@
-/* readiness.c - an epoll of our own inside that of libuv. */
+/* readiness.c - our own epoll inside libuv's. */
 #include "net/readiness.h"
 
 #include <errno.h>

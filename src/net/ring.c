@@ -1,13 +1,13 @@
 /* ring.c - sends batches through io_uring.
  *
- * The batch is in arrays that are never moved: the kernel reads vectors, message headers
- * and copied text while it sends.
+ * The batch is in arrays that are never moved, because the kernel reads vectors, message
+ * headers and copied text while it sends.
  *
  *   places   [ sender, its pieces, result ] …     one per sender, in order of submission
  *   pieces, vectors                               of all places; those of a place adjacent
  *   copied                                        the text of borrowed pieces
  *
- * When a sender adds pieces again, its earlier pieces are moved after all others first, so
+ * When a sender adds more pieces, its earlier ones are first moved after all others, so
  * that they stay adjacent.
  *
  * A ring that fails is closed, and its unsent pieces are sent without it. */
@@ -274,7 +274,7 @@ static unsigned take_results(struct ring *ring)
     return count;
 }
 
-/* Bytes that are left in a closed ring are never sent, so it is safe to send them again. */
+/* Bytes left in a closed ring are never sent, so it is safe to send them again. */
 static void give_up(struct ring *ring, int trouble)
 {
     log_warn("io_uring failed; sending frames one by one from now on", "reason",
@@ -293,9 +293,9 @@ static void send_alone(const struct ring *ring, struct ring_place *place)
         place->result = -errno;
 }
 
-/* Submits the batch and takes all results. This does not block: sends with MSG_DONTWAIT
- * have ended once they are submitted. But sending again before the kernel has reported a
- * result would send the bytes twice. */
+/* Submits the batch and takes all results. This does not block, because sends with
+ * MSG_DONTWAIT have ended once they are submitted. But resending before the kernel has
+ * reported a result would send the bytes twice. */
 static void submit(struct ring *ring)
 {
     unsigned left = ring->place_count;

@@ -11,8 +11,8 @@
 
 /* Reads from the socket per call; a record takes two, for its head and its body. Some
  * records deliver nothing to the caller, and the peer may send any number of them: new keys
- * (TLS 1.3), or a handshake in records of one byte. OpenSSL reads on while there are any,
- * so the BIO stops it. The kernel reports the rest again, for the next turn. */
+ * (TLS 1.3), or a handshake in records of one byte. OpenSSL keeps reading while there are
+ * any, so the BIO stops it. The kernel reports the rest again, for the next turn. */
 enum { READS_AT_ONCE = 32 };
 
 struct tls {
@@ -117,7 +117,7 @@ void tls_destroy(struct tls *tls)
 }
 
 /* Prepares a call. The error queue belongs to the thread, so errors of other connections
- * are removed before a call, and those of this call after it. */
+ * are removed before a call, and this call's errors after it. */
 static void begin_call(struct tls *tls)
 {
     ERR_clear_error();

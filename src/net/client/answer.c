@@ -4,7 +4,7 @@
 #include "net/http/http_check.h"
 
 enum {
-    INTERIMS_MAX = 16,    /* responses 1xx before the final one */
+    INTERIMS_MAX = 16,    /* 1xx responses before the final one */
     GAP_MAX = 16 * 1024,  /* bytes without a byte of the body: chunk sizes, trailers */
     KEPT_HEAD = 4 * 1024, /* capacity that is kept for the next response */
 };
@@ -169,7 +169,8 @@ static bool take_head(struct answer *answer, struct slice *bytes)
     return answer->fault;
 }
 
-/* Returns a fault if several headers say where the body ends: they may differ. */
+/* Returns a fault if several headers define where the body ends, because they may
+ * differ. */
 static const char *doubt(const struct answer *answer)
 {
     unsigned lengths = 0, codings = 0;

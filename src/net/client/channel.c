@@ -114,8 +114,8 @@ static void watch(struct channel *channel)
     next_turn(channel);
 }
 
-/* A response may be truncated, so only a close_notify counts as its end. Anything else is
- * reported as a failure. */
+/* A response may be truncated, so only a close_notify counts as its end; anything else is a
+ * failure. */
 static enum tls_result note(struct channel *channel, enum tls_result result)
 {
     if (result != TLS_CUT && result != TLS_FAILED)
@@ -236,7 +236,7 @@ static void let_write(struct channel *channel)
         watch(channel);
 }
 
-/* A peer that does not read the rest of a request may have responded to it already. */
+/* A peer that does not read the rest of a request may already have responded to it. */
 static void end_lost(struct channel *channel)
 {
     struct failure why = channel->why;

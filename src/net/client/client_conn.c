@@ -1,5 +1,5 @@
-/* client_conn.c - sends and receives at once, as a server may respond before a request
- * ends. */
+/* client_conn.c - sends and receives at the same time: a server may respond before a
+ * request ends. */
 #include "net/client/client_conn.h"
 
 static struct client_conn *of(struct channel *channel)

@@ -1,6 +1,6 @@
 /* fetcher.c - assigns requests to connections, and retries requests.
  *
- * Requests are matched with connections once at the end of a turn, in the order in which
+ * Requests are matched with connections once, at the end of a turn, in the order in which
  * they were made. A retried request comes first. */
 #include "net/client/fetcher.h"
 
@@ -68,7 +68,8 @@ unsigned fetcher_connections(const struct fetcher *fetcher)
     return count;
 }
 
-/* Finds the connection that was idle for the shortest time, so that the others can end. */
+/* Finds the connection that has been idle for the shortest time, so that the others can
+ * end. */
 static struct client_conn *find_idle(struct fetcher *fetcher)
 {
     list_each (link, &fetcher->client_conns) {
@@ -79,8 +80,8 @@ static struct client_conn *find_idle(struct fetcher *fetcher)
     return NULL;
 }
 
-/* Returns true if the request may be sent again, on a new connection. The server may have
- * closed one that was used before. */
+/* Returns true if the request may be sent again, on a new connection, because the server
+ * may have closed a reused one. */
 static bool may_try_again(const struct client_conn *client_conn, const struct job *job,
                           enum err error)
 {

@@ -125,7 +125,7 @@ static void refuse_size(struct job *job)
     explain(&job->why, ERR_TOO_LARGE, "response too large");
 }
 
-/* Swaps the buffer that the file has taken with the one that filled up meanwhile. */
+/* Swaps the buffer that was written to the file with the one that filled up meanwhile. */
 static void write_some(struct job *job)
 {
     if (job->download.busy || !job->unwritten.len || job->ended || job->why.code)

@@ -1,4 +1,4 @@
-/* tls_client.c - the name that a client verifies, and the reason of a failed handshake. */
+/* tls_client.c - the name that a client verifies, and the reason for a failed handshake. */
 #include "net/client/tls_client.h"
 
 #include <openssl/ssl.h>

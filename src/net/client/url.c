@@ -61,7 +61,8 @@ static bool is_label(struct slice label)
     return true;
 }
 
-/* Some programs read 127.1, 0x7f.1 or 2130706433 as addresses: names must not end so. */
+/* Some programs read 127.1, 0x7f.1 or 2130706433 as addresses, so names must not end this
+ * way. */
 static bool ends_like_number(struct slice label)
 {
     return is_digit(label.ptr[0]);

@@ -2,10 +2,10 @@
  *
  *   opening ─► open ─► websocket_close: our close frame is sent, the peer's awaited ─┐
  *      │        ├────► the peer's close frame: its code is sent back ────────────────┼─► end
- *      └────────┴────► a fault, a silence, the end of the connection ────────────────┘
+ *      └────────┴────► a fault, a silence, a lost connection ────────────────────────┘
  *
- * The deadline is for what the state waits for: the response, a byte of the peer, or the
- * end. */
+ * The deadline is for whatever the state waits for: the response, a byte from the peer, or
+ * the end. */
 #include "net/client/websocket.h"
 
 #include <errno.h>

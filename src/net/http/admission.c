@@ -15,13 +15,13 @@
 #include "net/http/server_state.h"
 #include "net/http/ws_conn.h"
 
-/* Admin connections that are accepted above the limit, so that an operator can investigate.
- * The limit may have been reached, or lowered below the number of open connections. */
+/* Admin connections accepted above the limit, so that an operator can investigate. The
+ * limit may have been reached, or lowered below the number of open connections. */
 enum { ADMIN_CONNECTIONS = 64 };
 
-/* Above 7/8 of the limit, closes another connection for each new one. That is the oldest
- * that never sent a valid credential, otherwise the one that was idle for the longest time.
- * So a client that floods the gateway closes its own connections. */
+/* Above 7/8 of the limit, closes another connection for each new one: the oldest that never
+ * sent a valid credential, otherwise the one idle for the longest time. So a client that
+ * floods the gateway closes its own connections. */
 static void make_room(struct server *server, const struct connection *newest)
 {
     unsigned most = server->options.connections_max;

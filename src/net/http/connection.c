@@ -1,7 +1,7 @@
 /* connection.c - the common part of HTTP and WebSocket connections.
  *
- * Events of epoll become calls of the connection's ops, bytes are sent through the outbox,
- * and the end is reported once. */
+ * Events from epoll become calls of the connection's ops, bytes are sent through the
+ * outbox, and the end is reported once. */
 #include "net/http/connection.h"
 
 #include <errno.h>
@@ -117,10 +117,10 @@ static void settle(struct connection *conn)
         ring_flush(conn->server->options.ring);
 }
 
-/* Asks the kernel how much the peer's kernel has not taken. The kernel reports a socket as
- * writable only when a large part of its buffer, maybe megabytes, is free again: a slow
- * peer may read for a long time before that. If the answer is 0, all bytes may be in a
- * buffer of the peer's kernel, which says nothing about the peer. */
+/* Queries how many bytes the peer's kernel has not accepted yet. Our kernel reports a
+ * socket as writable only when a large part of its buffer, maybe megabytes, is free again,
+ * and a slow peer may read for a long time before that. If the number is 0, all bytes may
+ * be in a buffer of the peer's kernel, which says nothing about the peer. */
 bool connection_look(struct connection *conn)
 {
     int queued = 0;
@@ -142,9 +142,9 @@ bool connection_is_silent(struct connection *conn, int64_t limit_ms, int64_t *ag
     return left <= 0;
 }
 
-/* Gives a peer the time in which it may read the bytes taken so far, in total. For one
- * silence, it gives the time for READ_SLOWLY bytes: the kernel of a slow reader fills its
- * buffer at once, and takes more only after a sixteenth of it was read. */
+/* Gives a peer enough time to read all bytes accepted so far. For one silence, it gives the
+ * time for READ_SLOWLY bytes: a slow reader's kernel fills its buffer at once, and accepts
+ * more only after a sixteenth of it was read. */
 bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *again_ms)
 {
     int64_t look_ms = grace_ms / LOOKS + 1, now = loop_now_ms(conn->server->loop);
@@ -185,7 +185,7 @@ void connection_count_in(struct connection *conn, struct quota *quota, bool last
 }
 
 /* Notes the result of sending. The end of a connection is reported at the end of the turn,
- * because a call that sends must not call back. */
+ * because a send must not make callbacks. */
 static bool sent(struct connection *conn, enum outbox_status status, bool was_empty)
 {
     count_unsent(conn);
@@ -324,7 +324,8 @@ static size_t most_to_read(const struct connection *conn)
     return kept < UNAUTHENTICATED_INPUT ? UNAUTHENTICATED_INPUT - kept : 1;
 }
 
-/* Queues a connection whose TLS holds bytes: the kernel does not report them again. */
+/* Queues a connection whose TLS holds bytes, because the kernel does not report them
+ * again. */
 static void read_rest_later(struct connection *conn)
 {
     struct server *server = conn->server;
@@ -336,9 +337,9 @@ static void read_rest_later(struct connection *conn)
     loop_defer(server->loop, &server->securing);
 }
 
-/* Like recv. A peer whose socket ends without close_notify counts as one that sent it: a
- * request is complete or not by itself. Without renegotiation, reading never waits for
- * writing. */
+/* Like recv. A socket that ends without close_notify counts as if the peer had sent one,
+ * because a request shows by itself whether it is complete. Without renegotiation, reading
+ * never waits for writing. */
 static ssize_t receive(struct connection *conn, char *input, size_t most)
 {
     size_t len;
@@ -390,9 +391,9 @@ static void get_in_line(struct connection *conn)
     loop_defer(server->loop, &server->securing);
 }
 
-/* The kernel reports errors and hang-ups even if they are not requested. Events that are
- * not handled because the turn's time has ended are reported again; freeing what a peer
- * that reset the connection did not read may cost a turn, too. */
+/* The kernel reports errors and hang-ups even if they are not requested. Events not handled
+ * because the turn's time has run out are reported again. Freeing the bytes that a peer
+ * left unread when it reset the connection may take a turn, too. */
 static void on_ready(struct readiness_watch *watch, uint32_t events)
 {
     struct connection *conn = container_of(watch, struct connection, watch);
@@ -459,8 +460,8 @@ void connection_defer(struct connection *conn)
         loop_defer(conn->server->loop, &conn->later);
 }
 
-/* Most deadlines are moved into the future before they are due. The timer then stays where
- * it is, and checks the deadline when it fires. */
+/* Most deadlines are postponed before they are due. The timer then stays where it is, and
+ * checks the deadline when it fires. */
 void connection_set_deadline(struct connection *conn, int64_t ms)
 {
     struct server *server = conn->server;
@@ -517,7 +518,7 @@ void connection_tell_delivery(struct connection *conn, enum delivery_end end)
 }
 
 /* Returns what became of the response. Our own FIN, once sent, counts as a byte that the
- * peer's kernel must take. The bytes of close_notify do not belong to the response. */
+ * peer's kernel must accept. The bytes of close_notify are not part of the response. */
 static enum delivery_end delivery_of(const struct connection *conn)
 {
     int queued = 0, end_bytes = conn->secure ? conn->secure->end_bytes : 0;

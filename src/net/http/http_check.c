@@ -13,7 +13,7 @@ bool http_list_has(struct slice list, const char *token)
     return false;
 }
 
-/* Returns a line without CR LF; absent if it does not end so, or has another CR. */
+/* Returns a line without its CR LF; absent if it does not end in one, or has another CR. */
 static struct slice line_content(struct slice line)
 {
     if (line.len < 2 || line.ptr[line.len - 2] != '\r')

@@ -1,7 +1,7 @@
 /* http_conn.c - feeds bytes to a request, calls the handler, and ends the exchange.
  *
- * Anything that may have ended a request calls settle(), which acts on the state it finds:
- * the reply, the last byte of the body, the end of the connection, in any order. */
+ * Anything that may have ended a request (the reply, the body's last byte, the end of the
+ * connection, in any order) calls settle(), which acts on the state that it finds. */
 #include "net/http/http_conn.h"
 
 #include <assert.h>
@@ -43,7 +43,8 @@ static bool ready(const struct http_conn *conn)
     return !conn->request->complete && !conn->request->x.body_paused;
 }
 
-/* Returns true if the exchange has ended: received and replied to, or never to be. */
+/* Returns true if the exchange has ended: it was received and replied to, or never will
+ * be. */
 static bool over(const struct http_conn *conn)
 {
     const struct request *request = conn->request;
@@ -60,7 +61,7 @@ static void end_request(struct http_conn *conn)
     origin_end_request(conn);
 }
 
-/* A connection that has made no request yet, but sent empty lines, keeps its deadline. */
+/* A connection that has sent only empty lines so far keeps its deadline. */
 static void be_idle(struct http_conn *conn)
 {
     struct connection *c = &conn->c;
@@ -77,7 +78,7 @@ static bool must_finish_soon(const struct connection *c)
     return c->server->draining && !c->known;
 }
 
-/* A peer that sends meanwhile gets no more time for reading the response. */
+/* A peer that sends meanwhile gets no extra time for reading the response. */
 static void await_reader(struct http_conn *conn)
 {
     int64_t again_ms;
@@ -107,7 +108,7 @@ static void forget(struct http_conn *conn)
     server_forget(&conn->c);
 }
 
-/* Returns true if so much of pipelined requests is kept that reading must pause. */
+/* Returns true if enough of pipelined requests is buffered that reading must pause. */
 static bool is_enough(const struct http_conn *conn)
 {
     const struct connection *c = &conn->c;
@@ -138,7 +139,7 @@ static void settle(struct http_conn *conn)
         connection_defer(c);
 }
 
-/* Informs the handler once that the peer has left; its reply still ends the exchange. */
+/* Informs the handler, once, that the peer has left; its reply still ends the exchange. */
 static void report_gone(struct http_conn *conn)
 {
     struct server *server = conn->c.server;
@@ -187,8 +188,8 @@ void http_reply_early(struct exchange *x, int status, struct slice headers,
     report_gone(request->conn);
 }
 
-/* Returns true if an unwanted body is short enough to be read to its end. Then the response
- * does not depend on how much of the body has arrived. */
+/* Returns true if an unwanted body is short enough to be read to its end, so that the
+ * response does not depend on how much of it has arrived. */
 static bool can_skip_body(const struct request *request)
 {
     return !request->x.chunked && !request->expects_continue &&
@@ -313,7 +314,7 @@ static size_t take_head(struct http_conn *conn, struct slice bytes)
     return used;
 }
 
-/* Takes at most SERVER_INPUT bytes of the body; more may have been waiting. */
+/* Takes at most SERVER_INPUT bytes of the body; more may be waiting. */
 static size_t take_body(struct http_conn *conn, struct slice bytes)
 {
     struct request *request = conn->request;
@@ -353,7 +354,7 @@ static bool in_head(const struct http_conn *conn)
     return conn->request && !conn->request->head_done;
 }
 
-/* Handles requests until one must wait for its reply, or the turn's time has ended. Keeps
+/* Handles requests until one must wait for its reply or the turn's time runs out, and keeps
  * the rest. A handler may turn the connection into a WebSocket in here. */
 static void consume(struct http_conn *conn, struct slice bytes)
 {
@@ -401,13 +402,14 @@ static void refuse_without_header(struct http_conn *conn)
     connection_close(&conn->c);
 }
 
-/* Returns the number as far as it fits; bytes beyond that are read after it. */
+/* Returns the number as far as it fits; bytes beyond that are read later. */
 static uint16_t at_most(size_t missing)
 {
     return missing < UINT16_MAX ? (uint16_t)missing : UINT16_MAX;
 }
 
-/* If TLS follows the PROXY header, reads only bytes that certainly belong to the header. */
+/* If TLS follows the PROXY header, reads only bytes that are sure to belong to the
+ * header. */
 static void await_header(struct http_conn *conn)
 {
     if (conn->tls_due)
@@ -426,9 +428,9 @@ static void take_header(struct http_conn *conn, const struct proxy_header *heade
     secure_begin(&conn->c);
 }
 
-/* Takes bytes of the header and returns true once it is complete. The address of the
- * connection is then that of the client named in it, and rest, which the caller must free,
- * has the bytes after the header. */
+/* Takes bytes of the header and returns true once it is complete. The connection's address
+ * is then that of the client named there, and rest, which the caller must free, has the
+ * bytes after the header. */
 static bool read_header(struct http_conn *conn, struct slice bytes, struct buf *rest)
 {
     struct connection *c = &conn->c;
@@ -483,8 +485,8 @@ static void on_turn(struct connection *c)
     buf_finish(&pending);
 }
 
-/* Handles the end of the peer's sending side. The client may still wait for the response.
- * So the reply is written, but the handler is informed that probably no client reads it. */
+/* Handles a peer that has stopped sending. The client may still wait for the response, so
+ * the reply is written, but the handler is informed that probably no client reads it. */
 static void on_left(struct connection *c)
 {
     struct http_conn *conn = of(c);
@@ -525,8 +527,8 @@ static void on_drained(struct connection *c)
         settle(conn);
 }
 
-/* Streams send little, and have their own rules for slow readers. Their peer only has to
- * take anything at all. */
+/* Streams send little, and have their own rules for slow readers: their peer need only
+ * accept anything at all. */
 static void on_unsent_deadline(struct http_conn *conn)
 {
     struct connection *c = &conn->c;
@@ -592,7 +594,7 @@ static void on_closed(struct connection *c)
     settle(conn);
 }
 
-/* Bytes that seemed to have been sent are unsent. */
+/* Bytes that seemed to have been sent were not. */
 static void on_unsent(struct connection *c)
 {
     if (c->known)

@@ -368,8 +368,8 @@ static void send_pieces(struct connection *c, const struct piece *pieces, size_t
 }
 
 /* Writes the content as one whole chunk. Returns false if the peer no longer reads.
- * pieces[1] to pieces[count] are the content; the first one and the one after them are for
- * the chunk's frame. */
+ * pieces[1] to pieces[count] are the content; the pieces before and after them are for the
+ * chunk's frame. */
 static bool write_chunk(struct exchange *x, struct piece *pieces, size_t count)
 {
     struct request *request = of(x);
@@ -446,8 +446,8 @@ void http_stream_end(struct exchange *x)
         struct piece piece = { SLICE("0\r\n\r\n"), NULL };
         connection_send(connection_of(request), &piece, 1);
     }
-    /* A draining server closes the connection even if its head promised to keep it.
-     * Otherwise the client would request the next stream there, from a process that
-     * ends. */
+    /* A draining server closes the connection even if the head promised to keep it.
+     * Otherwise the client would request its next stream there, from a process that is
+     * exiting. */
     http_conn_replied(request, request->reply_keeps && http_conn_keeps(request));
 }

@@ -12,7 +12,8 @@ enum {
     RESERVED_BODY = 64 * 1024, /* at first; then memory grows with the bytes */
 };
 
-/* One text, because which fault llhttp notices first depends on how the bytes are split. */
+/* One text, because it depends on how the bytes are split which fault llhttp notices
+ * first. */
 static const char bad_chunks[] =
     "Check the chunks of the body, their extensions and the trailers: these are too long "
     "or not well-formed";
@@ -67,7 +68,7 @@ static int on_target_complete(llhttp_t *parser)
     return 0;
 }
 
-/* Grows the arrays of headers as needed, since requests such as polls are held for long. */
+/* Grows the header arrays as needed, because requests such as polls are held for long. */
 static void make_room(struct request *request)
 {
     unsigned most = options_of(request)->headers_max;
@@ -147,7 +148,7 @@ static bool take_quota(struct request *request, size_t len)
     return true;
 }
 
-/* Shortens a body that is too long to be kept to its beginning. Gives back the quota of the
+/* Cuts a body that is too long to keep down to its beginning. Gives back the quota for the
  * rest. */
 static void shorten(struct request *request)
 {
@@ -331,7 +332,7 @@ static bool went_well(int error)
 }
 
 /* Checks the first byte of a header line before llhttp gets it. Depending on its version,
- * llhttp rejects that byte, or takes it for a part of the line before. */
+ * llhttp rejects an invalid one, or takes it as part of the previous line. */
 static struct http_fault check_begin(const struct request *request, char first)
 {
     if (request->first_line || request->head.len != request->line)

@@ -1,4 +1,4 @@
-/* listener.c - binds and accepts, and answers 503 at the limit of connections. */
+/* listener.c - binds and accepts, and replies 503 at the connection limit. */
 #include "net/http/listener.h"
 
 #include <assert.h>
@@ -29,10 +29,10 @@ enum {
 
 static const char turning_away[] = "rejecting connections";
 
-/* Sends 503, so that the client comes back later, and closes. It reads input first:
+/* Sends 503, so that the client comes back later, and closes. It reads input first, because
  * otherwise the kernel would reset the connection and discard the response. It does not
  * wait for a client that continues to send. A TLS client would not understand the response,
- * so its connection is closed. */
+ * so its connection is just closed. */
 static void turn_away(struct listener *listener, int fd)
 {
     char answer[SERVER_FULL_ANSWER], waste[4096];
@@ -85,7 +85,8 @@ void listener_on_rested(struct timer *timer)
     listener_accept(listener);
 }
 
-/* Stops accepting for REST_MS: the kernel would report the connection over and over. */
+/* Stops accepting for REST_MS, because the kernel would report the connection over and
+ * over. */
 static void rest(struct listener *listener)
 {
     struct server *server = listener->server;
@@ -130,7 +131,7 @@ static void on_listener(uv_poll_t *handle, int status, int events)
 
 /* ---- the address ---- */
 
-/* Names the flag that takes another port, with the next one as an example. */
+/* Names the flag that sets another port, with the next port as an example. */
 static enum err address_in_use(const struct listen_options *options, const char *reason,
                                struct failure *why)
 {
@@ -189,7 +190,7 @@ static bool somebody_listens(const struct sockaddr_storage *address)
     return connected;
 }
 
-/* Removes a socket that an ended process has left at the path. */
+/* Removes a socket that a dead process has left at the path. */
 static enum err clear_path(const struct listener *listener,
                            const struct sockaddr_storage *address, struct failure *why)
 {
@@ -255,7 +256,7 @@ static enum err open_socket(struct listener *listener, struct sockaddr_storage *
     return error ? cannot_listen(listener, error, why) : OK;
 }
 
-/* Uses a socket that another process has bound, and keeps bound when this one ends. */
+/* Uses a socket that another process has bound, and keeps bound when this one exits. */
 static enum err take_over(struct listener *listener, struct failure *why)
 {
     int fd = listener->options.handed, unsent = UNSENT_BYTES, listens = 0;

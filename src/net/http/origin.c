@@ -1,4 +1,4 @@
-/* origin.c - determines the client to which a connection or request is attributed. */
+/* origin.c - determines the client that a connection or request is attributed to. */
 #include "net/http/origin.h"
 
 #include "base/log.h"
@@ -30,8 +30,8 @@ bool origin_note(struct http_conn *conn, const struct address *address)
            count(conn, address);
 }
 
-/* Excuses a proxy that is not configured as trusted from the limit: it has many clients. A
- * client named by a PROXY header is never exempt. */
+/* Exempts a proxy that is not configured as trusted from the limit, because it has many
+ * clients. A client named by a PROXY header is never exempt. */
 static void exempt(struct http_conn *conn)
 {
     struct server *server = conn->c.server;

@@ -33,7 +33,7 @@ static void fail(struct connection *conn, const char *reason)
     connection_close(conn);
 }
 
-/* Answers a client that used http:// instead of https://. */
+/* Replies to a client that used http:// instead of https://. */
 static void answer_plain(struct connection *conn)
 {
     struct buf *out = &conn->server->scratch;

@@ -138,7 +138,7 @@ static enum err read_trusted(struct server *server, struct failure *why)
     return explain(why, ERR_INVALID, "\"%.*s\" is not an address range", SLICE_ARG(wrong));
 }
 
-/* Informs connections of a drain. New ones are appended after these, and know of it. */
+/* Informs connections of a drain. New ones are appended after these, and know already. */
 static void drain_some_connections(struct deferred *drain_notice)
 {
     struct server *server = container_of(drain_notice, struct server, drain_notice);

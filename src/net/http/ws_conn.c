@@ -16,7 +16,7 @@
 enum {
     CONTROLS_PER_S = 10,
     ASK_BYTES = 32 * 1024,
-    READ_IN_STALL = 54 * 1000, /* certainly read in a stall of 60 s, at 1 KiB/s */
+    READ_IN_STALL = 54 * 1000, /* sure to be read in a stall of 60 s, at 1 KiB/s */
     LUMP_BYTES = 64 * 1024,    /* a kernel reports this much free space at the latest */
     REASON_MAX = WS_CONTROL_MAX - 2,
     KEPT_MESSAGE = 16 * 1024, /* capacity that a pooled input keeps */
@@ -81,8 +81,8 @@ bool ws_reads_still(const struct ws *ws)
     return ws->asked;
 }
 
-/* A peer cannot answer a ping before it has read what precedes it. While its kernel has no
- * space, each LUMP_BYTES that it reads are a sign of life, too. */
+/* A peer cannot answer a ping before it has read everything before it. While its kernel has
+ * no space, each LUMP_BYTES that it reads are also a sign of life. */
 static int64_t silence_limit(const struct ws *ws, bool kernel_is_full)
 {
     int64_t stall_ms = options_of(ws)->ws_stall_ms;
@@ -95,7 +95,7 @@ static int64_t silence_limit(const struct ws *ws, bool kernel_is_full)
 }
 
 /* Adds the frames to out, with pings in between, and returns the number of entries. A ping
- * precedes each frame that would put too much after the last ping. */
+ * is added before each frame that would put too many bytes after the last ping. */
 static size_t add_pings(struct ws *ws, struct bytes *const *frames, size_t count,
                         struct bytes **out)
 {
@@ -256,7 +256,7 @@ static void on_control(struct ws *ws, enum ws_event event)
         answer_ping(ws);
 }
 
-/* Handles the peer's close frame: it answers ours, or is answered with its own code. */
+/* Handles the peer's close frame, which responds to ours or gets its own code back. */
 static void on_close(struct ws *ws)
 {
     int code;
@@ -288,7 +288,7 @@ static void on_event(struct ws *ws, enum ws_event event)
     }
 }
 
-/* Returns the sum of incomplete messages to which this connection belongs. There is one for
+/* Returns the sum of incomplete messages that this connection counts in: there is one for
  * known peers and one for unauthenticated ones. */
 static size_t *unfinished(struct ws *ws)
 {
@@ -358,7 +358,7 @@ static void close_unfinished(struct ws *ws)
 }
 
 /* Closes the unauthenticated peer whose message began first: it is the least likely to
- * finish it, as a client needs only a moment for its hello. */
+ * finish, because a client needs only a moment for its hello. */
 static void close_first_unauthenticated(struct server *server)
 {
     struct ws *first = container_of(server->holding.next, struct ws, holding);
@@ -366,8 +366,8 @@ static void close_first_unauthenticated(struct server *server)
     forget_input(first);
 }
 
-/* Limits incomplete messages, and messages that wait to be handled. Those of many peers
- * together could exhaust the memory. */
+/* Limits incomplete messages, and messages waiting to be handled, because those of many
+ * peers together could exhaust the memory. */
 static void count_unfinished(struct ws *ws)
 {
     struct server *server = ws->c.server;
@@ -390,8 +390,8 @@ static bool may_receive(const struct connection *c)
     return !c->closed && !c->lingering && !c->lost;
 }
 
-/* A peer may send many messages at once. Those for which the turn has no time are handled
- * in the next one, and no more is read before. */
+/* A peer may send many messages at once. Those that the turn has no time for are handled in
+ * the next one, and nothing more is read before that. */
 static void receive_later(struct connection *c, struct slice bytes)
 {
     connection_keep(c, bytes);
@@ -424,7 +424,7 @@ static void on_bytes(struct connection *c, struct slice bytes)
         release_input(ws);
 }
 
-/* Handles input that arrived with the handshake, or for which the last turn had no time. */
+/* Handles input that arrived with the handshake, or that the last turn had no time for. */
 static void on_turn(struct connection *c)
 {
     struct buf pending = connection_take_kept(c);
@@ -603,8 +603,8 @@ static void answer(struct server *server, struct exchange *x, const char *protoc
     buf_add(out, SLICE("\r\n"));
 }
 
-/* Returns the time of the first ping: random in the second half of the interval. So the
- * pings of connections that were opened together are spread. */
+/* Returns the time of the first ping, random in the second half of the interval, so that
+ * the pings of connections opened together are spread. */
 static int64_t first_ping(struct server *server)
 {
     int64_t half = server->options.ws_ping_ms / 2;
