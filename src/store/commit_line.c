@@ -6,14 +6,12 @@
  *          B: C
  *
  * A commit waits for its whole group, and nothing else is written meanwhile. So a small
- * commit waits at most for the group being written, one large commit and its own group. It
- * does not matter how many commits other projects have in line, nor how many projects there
- * are, as long as one commit of each fits in a group. Projects take turns with large
- * commits, too.
+ * commit waits at most for the group being written, one large commit and its own group, no
+ * matter how many commits other projects have in line or how many projects there are, as
+ * long as one commit of each fits in a group. Projects also take turns with large commits.
  *
  * This can reorder commits, even those of one environment if one of them is large. That is
- * safe because a commit that depends on another one is only begun after that one is
- * done. */
+ * safe because a commit that depends on another is begun only after that one is done. */
 #include "store/commit_line.h"
 
 enum {

@@ -16,9 +16,9 @@ struct read_party {
 
 /* ---- kinds of reads ---- */
 
-/* Returns true if an index finds few runs, or finds the page first.
+/* Returns true if an index finds only a few runs, or finds the page first.
  *
- * A run may have very many children: a filter for all of them is narrow because the first
+ * A run may have very many children; a filter for all of them is narrow because the first
  * ones are the page. Lists that are not narrow count as slow. */
 static bool is_narrow(const struct run_filter *f)
 {

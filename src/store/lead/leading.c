@@ -8,14 +8,14 @@
  *                                                 ▼           │ a commit was rejected;
  *                                               LOST ◄────────┘ our row is gone
  *
- * A beat is sent each second, in every state, but never before the previous one was
- * answered. An idle gateway costs the database only this one statement per second. The
- * response has the living gateways (observation.h) and the leader.
+ * A beat is sent every second, in every state, but never before the previous one got its
+ * response. An idle gateway costs the database only this one statement per second. The
+ * response has the leader and the gateways that are alive (observation.h).
  *
  * Doubt is not a state: a leader without a response from the database keeps trying, and
  * continues to lead when it learns that nothing has changed. Meanwhile it rejects requests.
  *
- * LOST is final: the memory of this process may be outdated. So all of it is discarded, and
+ * LOST is final: this process's memory may be out of date, so all of it is discarded, and
  * the gateway starts again.
  *
  * LEFT ends a drain: LEADING ──hand over──► LEFT. The row of this process is removed, so
@@ -35,8 +35,8 @@ enum state { STANDBY, TAKING, LOADING, LEADING, LEFT, LOST };
 
 enum {
     CLOCK_LOGGED_MS = 1000, /* a larger difference from the database's clock is logged */
-    /* With a larger difference a gateway does not begin to lead: deadlines would be
-     * nonsense. */
+    /* With a larger difference, a gateway does not begin to lead, because deadlines would
+     * be meaningless. */
     CLOCK_LEADS_MS = 30000,
     FORGET_MS = 60 * 60 * 1000,
     FORGET_AT_ONCE = 32,
@@ -56,11 +56,11 @@ struct leading {
     /* Our number, from the last response; beat.me is 0 until its response arrives. */
     uint64_t me;
     bool beating;
-    bool beat_again;          /* once the one in flight is answered */
+    bool beat_again;          /* once the one in flight has its response */
     bool asks_successor;      /* the response that leading_drain requested is pending */
     struct timer doubt_timer; /* while leading: when doubt begins */
     uint32_t doubt_kind;
-    bool in_doubt; /* on_doubt was called, and on_certain was not called since */
+    bool in_doubt; /* on_doubt was called, and on_certain has not been called since */
     /* off_ms: how far our wall clock is ahead of the database's */
     int64_t beat_sent_ms, off_ms;
     bool clock_logged, silence_logged, standby_logged;
@@ -159,7 +159,7 @@ static bool clock_allows(const struct leading *leading)
     return llabs(leading->off_ms) <= CLOCK_LEADS_MS;
 }
 
-/* Sends the next beat exactly when the leader counts as dead, not up to a second later. */
+/* Sends the next beat right when the leader counts as dead, not up to a second later. */
 static void beat_sooner(struct leading *leading, int64_t in_ms)
 {
     int64_t due_in_ms =
@@ -360,8 +360,8 @@ static void on_beat_due(struct timer *timer)
     beat(leading);
 }
 
-/* A commit was rejected, so the lead is lost whatever the beat returns. The beat only finds
- * out whether the gateway may start again. */
+/* A commit was rejected, so the lead is lost whatever the beat returns. The beat only
+ * determines whether the gateway may start again. */
 static void on_moved(void *owner)
 {
     struct leading *leading = owner;

@@ -1,18 +1,18 @@
-/* observation.c - finds out which gateways live, without comparing clocks of machines.
+/* observation.c - determines which gateways are alive, without comparing machines' clocks.
  *
  *   a leader     ──●─────●─────●──── × stopped, cut off, killed
- *                 sent                     doubts 4 s after it sent the last beat that was
- *                                          answered, and rejects requests from then on
+ *                 sent                     doubts 4 s after sending the last beat that got a
+ *                                          response, and rejects requests from then on
  *   another one  ────○─────○─────○───────────────────────● dead: 5 s after I saw it change,
- *                                                          while my own beats were answered
+ *                                                          while my own beats got responses
  *
- * A beat is seen after it was sent, and 5 s are longer than 4 s even if clocks run wrong by
- * a tenth. So the first gateway has stopped answering before the second one begins. This
- * matters only for reads from memory. Writes are safe whatever the clocks do, by the terms
- * in the database.
+ * A beat is seen after it was sent, and 5 s are longer than 4 s even if clocks are off by a
+ * tenth. So the first gateway has stopped serving before the second one begins. This
+ * matters only for reads from memory. The terms in the database keep writes safe whatever
+ * the clocks do.
  *
  * A gateway that cannot reach the database learns nothing about the others. So after a
- * missing response to my own beats, every gateway gets the full time again. */
+ * missing response to one of my own beats, every gateway gets the full time again. */
 #include "store/lead/observation.h"
 
 #include "base/mem.h"

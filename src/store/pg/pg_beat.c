@@ -1,11 +1,11 @@
-/* pg_beat.c - calls beat_v100, lead_v100 and leave_v100 on a connection of their own.
+/* pg_beat.c - calls beat_v100, lead_v100 and leave_v100 on a separate connection.
  *
- * So no commit and no read delays them.
+ * No commit or read thus delays them.
  *
- * A process that leaves notifies the others on a channel named like the schema. Each of
+ * A process that leaves notifies the others on a channel named after the schema. Each of
  * them listens to it on this connection, before its first beat, so that this beat finds
- * what was notified earlier. A notification is a hint, which a pooler may swallow; then the
- * next beat finds the lead free.
+ * anything notified earlier. A notification is only a hint, which a pooler may drop; then
+ * the next beat finds the lead free.
  *
  * A request fails after two seconds without a connection, or without a response (five
  * seconds for taking the lead, one for leaving). The caller then knows that the database is
@@ -21,7 +21,7 @@ enum {
     BEAT_DEADLINE_MS = 2000,
     TAKE_DEADLINE_MS = 5000, /* lead_v100 waits 3 s for other writers */
     LEAVE_DEADLINE_MS = 1000,
-    /* After a restart of the server every gateway beats before one counts as dead. */
+    /* After a restart of the server, every gateway beats before any counts as dead. */
     BACK_OFF_MAX_MS = 1000,
 };
 

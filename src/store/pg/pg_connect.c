@@ -1,4 +1,5 @@
-/* pg_connect.c - connects with time limits, and asks the server for a struct pg_hello. */
+/* pg_connect.c - connects with time limits, and queries the server for a struct
+ * pg_hello. */
 #include "store/pg/pg_connect.h"
 
 #include <ctype.h>

@@ -2,8 +2,8 @@
  *
  *   BEGIN ─► make tables ─► empty? ─► copy tables ─► files, in pieces ─► epoch ─► COMMIT
  *
- * Tables and columns have the same names in both databases. The target decides which
- * columns there are and their types, and the source must have exactly these. */
+ * Tables and columns have the same names in both databases. The target determines the
+ * columns and their types, and the source must have exactly these. */
 #include "store/pg/pg_copy.h"
 
 #include <netinet/in.h>
@@ -364,7 +364,7 @@ static bool is_true(const PGresult *answer, int column)
     return *PQgetvalue(answer, 0, column) == 't';
 }
 
-/* Takes a lock, while which no gateway can join. */
+/* Takes a lock that keeps any gateway from joining. */
 static enum err check_empty(struct copying *copying, const char *schema)
 {
     struct failure *why = copying->why;
@@ -405,7 +405,7 @@ static enum err lift_limits(struct copying *copying, const char *durability)
     return run(copying, sql);
 }
 
-/* Gives a busy server more time to read than requests usually get. No effect on a UNIX
+/* Gives a busy server more time to read than requests usually get. Has no effect on a UNIX
  * socket. */
 static void allow_long_statements(PGconn *conn)
 {

@@ -1,12 +1,12 @@
-/* pg_files.c - sends requests for files of deployments, one after the other.
+/* pg_files.c - sends requests for files of deployments, one at a time.
  *
  *   waiting: first ─► link ─► put_piece_v100, remove_file_v100, or a read ─► done
  *              ▲        │ lost
  *              └────────┘
  *
  * All requests can be repeated. So a request whose response is lost is sent again, until
- * there was no response from the database for five seconds, or for 30 if the first request
- * may be about many pieces: then all waiting requests fail. */
+ * the database has not responded for five seconds, or for 30 if the first request may be
+ * about many pieces: then all waiting requests fail. */
 #include "store/pg/pg_files.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* pg_group.c - encodes each claim and change of the commits, and decodes the answer. */
+/* pg_group.c - encodes each claim and change of the commits, and decodes the result. */
 #include "store/pg/pg_group.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ enum {
 /* A task of an environment, for numbering its new runs. */
 struct task {
     uint32_t index;  /* in task_envs and task_names, from 1 */
-    uint64_t number; /* its counter, from the answer */
+    uint64_t number; /* its counter, from the result */
     size_t key_len;
     char key[]; /* env and name */
 };

@@ -163,7 +163,8 @@ static int64_t number_at(const PGresult *answer, int row, int column)
     return number;
 }
 
-/* Keeps our position of an environment that we lead already: it has advanced since. */
+/* Keeps our position of an environment that we already lead, because it has advanced
+ * since. */
 static void take_environment(struct pg_lead *lead, const PGresult *answer, int row)
 {
     struct store_position position = {

@@ -14,7 +14,7 @@ enum {
     DOUBLINGS_MAX = 6,
 };
 
-/* Polls a descriptor of our own, because libpq may close its socket at any time. */
+/* Polls our own descriptor, because libpq may close its socket at any time. */
 struct pg_socket {
     uv_poll_t poll;
     struct pg_link *link;
@@ -84,7 +84,7 @@ static void on_timer(uv_timer_t *timer);
 
 /* Waits for at least half of the back-off, and a random part of the other half.
  *
- * So gateways that were cut off together do not reconnect together. */
+ * Gateways that were cut off together thus do not reconnect together. */
 static void wait_and_open(struct pg_link *link)
 {
     unsigned doublings = link->tries < DOUBLINGS_MAX ? link->tries : DOUBLINGS_MAX;
@@ -285,7 +285,7 @@ static void on_poll(uv_poll_t *poll, int status, int what)
     if (what & UV_READABLE && (link->state == PG_IDLE || link->state == PG_BUSY)) {
         link->last_received_ms = uv_now(link->loop);
         if (uv_is_active((uv_handle_t *)&link->timer))
-            uv_timer_again(&link->timer); /* a long answer may take its time */
+            uv_timer_again(&link->timer); /* a long result may take its time */
         fill(link);
     }
 }
@@ -314,7 +314,7 @@ static bool send_params(struct pg_link *link, const char *sql,
 
 /* Sets limits and tables for this transaction alone.
  *
- * Nothing stays in a connection that a pooler gives to another client next. */
+ * So nothing is left in a connection that a pooler gives to another client next. */
 static bool send_limits(struct pg_link *link, const struct pg_statement *statement)
 {
     struct pg_params params = { 0 };
@@ -353,7 +353,7 @@ void pg_link_send(struct pg_link *link, const struct pg_statement *statement)
 /* ---- COPY ---- */
 
 /* libpq has no function with values for a COPY, and no COPY in a pipeline. Limits and COPY
- * are one message, and so one transaction. */
+ * are one message, and therefore one transaction. */
 void pg_link_copy(struct pg_link *link, const char *sql)
 {
     assert(link->state == PG_IDLE && link->reads);

@@ -7,16 +7,16 @@
  *   done ◄───────────────────────────────────────── after_decode
  *
  * The server stops a search after two seconds, a wait for a lock after two, and a read by
- * key, which may be large, after ten. Only reads of a start may take longer, because the
+ * key, which may be large, after ten. Only reads at startup may take longer, because a
  * start needs their results. If a connection is lost or silent for five seconds, its read
  * is repeated, for up to ten seconds. A waiting read fails when nothing has arrived on any
  * connection for five seconds, or thirty for a start. While other reads are answered it
  * just waits for its turn. An abandoned read is not sent any more. If it was sent, the
  * server's limit ends it, and its answer is not decoded.
  *
- * The runs that a start walks come by COPY. Between two pages the COPY is paused and its
- * connection serves no other read. The next page of the walk resumes it; another
- * walk of a start drops it. */
+ * The runs that a start walks arrive by COPY. Between two pages, the COPY is paused and its
+ * connection serves no other read. The next page of the walk resumes it; another walk at
+ * startup drops it. */
 #include "store/pg/pg_read.h"
 
 #include <assert.h>
@@ -75,9 +75,9 @@ static struct store_walk *walk_of(const struct pg_read *read)
 /* A statement per page would cost the server four times as much. So one COPY sends all
  * runs, and is paused between two pages (pg_link.h).
  *
- * Rows wait for a worker. The loop reads only the rev of each, from which a broken COPY is
- * begun again. Rows are copied out of the memory that libpq allocates for each, so that it
- * is freed where it was allocated, which costs the allocator least. */
+ * Rows wait for a worker. The loop reads only the rev of each, from which a broken COPY
+ * continues. Rows are copied out of the memory that libpq allocates for each, so that it is
+ * freed where it was allocated, which costs the allocator least. */
 
 static bool page_is_full(const struct start_page *page, const struct store_walk *req)
 {
@@ -141,7 +141,7 @@ static bool is_copied(const struct pg_read *read)
            walk_of(read)->kind == WALK_UNFINISHED;
 }
 
-/* The result of the COPY arrives after its last row: without it there are more rows. */
+/* The COPY's result arrives after its last row, so without it there are more rows. */
 static enum store_status copied_work(struct pg_read *read)
 {
     struct store_walk *req = walk_of(read);
@@ -175,7 +175,8 @@ static void decode_work(struct work *work)
 
 static void maybe_closing(struct pg_readers *readers);
 
-/* Keeps the memory for the next page: new memory would cost as much as reading into it. */
+/* Keeps the memory for the next page, because new memory would cost as much as reading into
+ * it. */
 static void keep_memory(struct pg_read *read)
 {
     struct buf *kept = &read->readers->copied_rows;
@@ -327,7 +328,7 @@ static bool has_timed_out(const struct pg_read *read, uint64_t now)
 
 /* Fails reads that have waited too long.
  *
- * A line only returns the next read. So all are taken out, and those that may wait longer
+ * A line only returns the next read, so all are taken out, and those that may wait longer
  * are added again. */
 static void on_timeout_check(uv_timer_t *timer)
 {
@@ -368,13 +369,13 @@ static struct pg_reader *reader_of(struct pg_link *link)
     return container_of(link, struct pg_reader, link);
 }
 
-/* Limits the retries with a database that accepts connections but never answers. */
+/* Limits the retries with a database that accepts connections but never responds. */
 static bool may_be_repeated(const struct pg_read *read)
 {
     return !read->waiter.bounded || now_ms() < read->served_ms + STOP_MS;
 }
 
-/* A read without limits that was canceled is repeated: another session has canceled it. */
+/* A canceled read without limits is repeated, because another session has canceled it. */
 static bool is_repeated(const struct pg_read *read, enum pg_remedy remedy)
 {
     return (remedy == PG_REPEAT && may_be_repeated(read)) ||
@@ -409,7 +410,7 @@ static void decode(struct pg_read *read)
     work_begin(read->readers->loop, &read->work, WORK_DECODE);
 }
 
-/* Compares the number of rows; otherwise runs could be missing unnoticed. */
+/* Compares the number of rows, because otherwise missing runs could go unnoticed. */
 static bool has_all(const struct pg_reader *reader, PGresult *answer)
 {
     return strtoull(PQcmdTuples(answer), NULL, 10) == reader->copied;
@@ -475,7 +476,7 @@ static void on_lost(struct pg_link *link, bool was_busy)
 
 /* Resumes the paused COPY if this read is for the next page.
  *
- * A walk for anything else drops it, because its rest will not be requested. Other reads
+ * A walk for anything else drops it, because the rest will not be requested. Other reads
  * leave it paused. */
 static bool goes_on(struct pg_readers *readers, struct pg_read *read)
 {

@@ -1,8 +1,8 @@
 /* pg_schema.c - creates and upgrades the tables and functions, in one transaction.
  *
- * Steps only add. A lock makes other gateways that start wait. A database stores two
- * versions: `schema`, which it was brought to and which may be newer than this program; and
- * `least`, the oldest program version that may run on it. */
+ * Steps only add. A lock makes other starting gateways wait. A database stores two
+ * versions: `schema`, its own, which may be newer than this program; and `least`, the
+ * oldest program version that may run on it. */
 #include "store/pg/pg_schema.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 extern const char postgres_tables_sql[];
 extern const char postgres_functions_sql[];
 
-/* Development versions had lower numbers; their databases cannot be opened any more. */
+/* Development versions had lower numbers; their databases can no longer be opened. */
 enum { FIRST_SCHEMA = 100 };
 
 /* SQL of each version after the first, in order; NULL ends it. */
@@ -40,7 +40,7 @@ static bool run(PGconn *conn, const char *sql, struct failure *why)
     return result;
 }
 
-/* Runs the SQL that the three texts make when joined. */
+/* Runs the three texts, joined, as SQL. */
 static bool run_on_schema(PGconn *conn, struct failure *why, const char *before,
                           const char *schema, const char *after)
 {
@@ -115,7 +115,7 @@ static enum err bring_forward(PGconn *conn, struct failure *why)
 
 /* Stores value under name in meta.
  *
- * If another value was stored before and is_history is true, the database has another
+ * If another value was stored before and is_history is true, the database has a different
  * history and gets a new epoch. */
 static bool note(PGconn *conn, const char *name, const char *value, bool is_history,
                  struct failure *why)
@@ -166,7 +166,7 @@ static bool take_identity(PGconn *conn, char identity[64], struct failure *why)
 }
 
 /* A restored dump lacks writes that were acknowledged after it was made. Other changes then
- * get positions that clients know already, so it is another history. */
+ * get positions that clients already know, so its history is a different one. */
 static bool note_identity(PGconn *conn, struct failure *why)
 {
     char identity[64];

@@ -2,12 +2,13 @@
  *
  *   commit, purge ──► pg_writer     a few connections; an environment always uses the same
  *   read          ──► pg_read       a few others
- *   beat, lead    ──► pg_beat       one of its own
- *   file          ──► pg_files      one of its own, opened when needed
+ *   beat, lead    ──► pg_beat       a separate one
+ *   file          ──► pg_files      a separate one, opened when needed
  *   position      ──► positions     of the environments it leads
  *
  * A process joins under a name, and must lead before it writes. Each group carries the term
- * that the process got with the lead, and the database rejects groups of earlier terms. */
+ * that the process got with the lead, and the database rejects groups from earlier
+ * terms. */
 #include "store/pg/pg_store.h"
 
 #include "base/mem.h"
@@ -102,7 +103,7 @@ static void on_beats_stopped(struct pg_beats *beats)
     free_store(pg);
 }
 
-/* Beats stop last: their end removes our row, so nothing may be in progress any more. */
+/* Beats stop last: that removes our row, so nothing may be in progress by then. */
 static void on_writers_stopped(struct pg_writers *writers)
 {
     struct pg_store *pg = container_of(writers, struct pg_store, writers);

@@ -10,14 +10,14 @@
  *                        └── connection lost: the same ────┘
  *                            group, the same number
  *
- * A group that was sent is repeated until it is answered. The function remembers its answer
- * to each number. So it writes nothing twice, and the outcome is always known.
+ * A group that was sent is repeated until its result arrives. The SQL function remembers
+ * the result for each number, so it writes nothing twice, and the outcome is always known.
  *
- * A group that is rejected (disk full, a value that does not fit) was not written. But if
- * it was sent before on a connection that was lost, that statement may still be executed.
- * So its number is voided first: an empty group is written under it. Either that succeeds,
- * and the group never will be written; or the group was written before, and the answer to
- * the number is its answer.
+ * A rejected group (disk full, a value that does not fit) was not written. But if it was
+ * also sent earlier, on a connection that was then lost, that statement may still be
+ * executed. So its number is voided first: an empty group is written under it. Either that
+ * succeeds, and the group will never be written; or the group had been written, and the
+ * result for the number is the group's.
  *
  * After two seconds without a response (timeout_ms) all requests that were not sent yet
  * fail, and so do new ones. Requests that were sent stay pending. */
@@ -109,9 +109,9 @@ static void start_failing(struct pg_writer *writer, const char *trouble)
     pg_writers_follow(writer->all);
 }
 
-/* Called when the database has answered.
+/* Called when the database has responded.
  *
- * All writers share its disk. So a write by this one shows that there is space for the
+ * All writers share its disk, so a write by this one shows that there is space for the
  * others, which may have nothing to write for a long time. */
 static void stop_failing(struct pg_writer *writer)
 {
@@ -375,7 +375,7 @@ static bool read_purge(struct pg_writer *writer, struct slice answer)
     return true;
 }
 
-/* Reads the answer to the purge, or to its number. */
+/* Reads the result of the purge, or of its number. */
 static enum pg_outcome take_purge(struct pg_writer *writer, struct slice answer)
 {
     if (read_purge(writer, answer)) {
@@ -430,7 +430,7 @@ static void take_lead(struct pg_writer *writer, const PGresult *answer)
     send_step(writer);
 }
 
-/* Nothing of the step was written. Gives it the verdict, or sends its commits one by one.
+/* None of the step was written. Gives it the verdict, or sends its commits one by one.
  *
  * If the step may still be executed on a lost connection, first burns its number. */
 static void refuse_step(struct pg_writer *writer, enum store_status verdict,
@@ -445,7 +445,7 @@ static void refuse_step(struct pg_writer *writer, enum store_status verdict,
             finish_step(writer, verdict);
         return;
     }
-    /* The answer may be that of the group, which therefore stays encoded. */
+    /* The result may be the group's, which therefore stays encoded. */
     writer->step = PG_VOID;
     put_header(writer);
     pg_param_int8(&writer->params, 0);
@@ -516,8 +516,8 @@ static bool is_another_history(const struct pg_writer *writer, const char *timel
            strcmp(writer->link.hello.timeline, timeline);
 }
 
-/* A promoted server may lack writes that the old primary had acknowledged. A restart of
- * this process then gives the database a new epoch. */
+/* A promoted server may lack writes that the old primary had acknowledged. Restarting this
+ * process then gives the database a new epoch. */
 static void on_ready(struct pg_link *link)
 {
     struct pg_writer *writer = writer_of(link);

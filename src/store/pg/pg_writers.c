@@ -23,7 +23,7 @@ static void wake(struct pg_writers *writers)
     uv_async_send(&writers->finished);
 }
 
-/* A rejection for one environment counts for all: this process leads nothing any more. */
+/* A rejection for one environment counts for all: this process no longer leads. */
 static void report_moved(struct pg_writers *writers)
 {
     struct store *store = writers->report.store;
@@ -167,7 +167,7 @@ static void maybe_closing(struct pg_writers *writers)
         close_all(writers);
 }
 
-/* Gives up: whether requests in flight were written is unknown. */
+/* Gives up: it is unknown whether requests in flight were written. */
 static void on_stop_timeout(uv_timer_t *timer)
 {
     struct pg_writers *writers = container_of(timer, struct pg_writers, stop_timer);

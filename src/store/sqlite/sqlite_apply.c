@@ -4,9 +4,9 @@
  *   changes   stop at the first one that fails; STORE_LOST: the row has another version
  *
  * There are two kinds of errors. An error that only this request can have caused (a value
- * too large for the database) fails only this request. Every other error (no space, I/O,
- * damage) is stored in trouble and ends the transaction: SQLite may have rolled it back
- * already. */
+ * too large for the database) fails only this request. Any other error (no space, I/O,
+ * damage) is stored in trouble and ends the transaction, which SQLite may already have
+ * rolled back. */
 #include "store/sqlite/sqlite_apply.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 enum {
     COUNTERS_KEPT = 20000,
-    CLAIMS_SWEPT = 64, /* per transaction, in addition to as many as were taken since */
+    CLAIMS_SWEPT = 64, /* per transaction, plus as many as were taken since then */
     CLAIMS_SWEPT_MAX = 512,
     SWEEP_EVERY_MS = 1000,
 };
@@ -554,7 +554,7 @@ void sqlite_apply_sweep(struct sqlite_apply *apply, int64_t now_ms)
              -stored_claim_bytes((size_t)sqlite3_column_int64(stmt, 1)));
     sqlite3_reset(stmt);
     outcome(apply, code == SQLITE_DONE ? SQLITE_OK : code);
-    /* If as many as possible were removed, more are left. */
+    /* If the maximum was removed, more may be left. */
     apply->taken = 0;
     if (swept < most)
         apply->swept_at = now_ms;

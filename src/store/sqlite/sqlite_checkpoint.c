@@ -1,15 +1,14 @@
-/* sqlite_checkpoint.c - runs checkpoints on a connection of its own.
+/* sqlite_checkpoint.c - runs checkpoints on a separate connection.
  *
  *   writer: … commit, commit, begin, commit, commit, take, copy the rest, commit …
  *   here:                       └─ copy, sync ───────┘
  *
  * Copying tens of megabytes and syncing them takes tens of milliseconds, more on a busy
  * disk. SQLite permits commits meanwhile; if the writer did it, they would all have to
- * wait. They write little in that time, and the writer copies that: then the log starts
- * again.
+ * wait. They write little in that time; the writer copies that, and then the log restarts.
  *
- * The connection is open only during a copy: after a failure the writer reopens the
- * database and need not take care of another connection. */
+ * The connection is open only during a copy, so that after a failure, the writer can reopen
+ * the database without another connection in the way. */
 #include "store/sqlite/sqlite_checkpoint.h"
 
 static int copy(const struct sqlite_options *options)

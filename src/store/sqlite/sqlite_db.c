@@ -1,9 +1,9 @@
 /* sqlite_db.c - opens connections to the database file.
  *
  * Every connection uses WAL mode with synchronous=FULL: a commit returns after its log was
- * synced. There are no automatic checkpoints; the writer takes care of them. The file is
- * not mapped into memory: an I/O error in a mapping would be a SIGBUS instead of an error
- * code. */
+ * synced. There are no automatic checkpoints; the writer begins them. The file is not
+ * mapped into memory, because an I/O error in a mapping would be a SIGBUS instead of an
+ * error code. */
 #include "store/sqlite/sqlite_db.h"
 
 #include <errno.h>
@@ -179,11 +179,11 @@ static int on_committed(void *arg, sqlite3 *handle, const char *name, int pages)
     return SQLITE_OK;
 }
 
-/* Disables code in the file: another party may have changed it (a modified backup, a data
- * directory of another owner).
+/* Disables code in the file, which another party may have changed (a modified backup, a
+ * data directory of another owner).
  *
- * Our schema has no triggers and no views, and none is executed or queried. All virtual
- * tables are removed but those that our own statements use. */
+ * Our schema has no triggers or views, and none is executed or queried. All virtual tables
+ * are removed except those that our own statements use. */
 static bool refuse_code(sqlite3 *handle)
 {
     static const char *ours[] = { "dbstat", "json_each", NULL };
@@ -240,7 +240,7 @@ static uint32_t read_number(const unsigned char *at)
 /* Rejects a database of a development version by the header of its file.
  *
  * It reads the header (section 1.3 of SQLite's file format) itself, because SQLite would
- * create files next to it. The process must not have the database open: closing a
+ * create files next to it. The process must not have the database open, because closing a
  * descriptor of the file would drop SQLite's locks. */
 static enum err refuse_development(const char *path, struct failure *why)
 {
@@ -290,7 +290,7 @@ enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *optio
     *db = (struct sqlite_db){ 0 };
     if (create_file(options->path, why))
         return why->code;
-    /* Without statistics allocations take no lock. Works only once, and does no harm
+    /* Without statistics, allocations take no lock. Works only once, and does no harm
      * later. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;

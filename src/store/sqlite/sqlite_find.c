@@ -1,7 +1,7 @@
 /* sqlite_find.c - builds filters and walks as queries for run ids.
  *
  * Every query is driven by one index in the order of the result, so that the cost of a page
- * depends on its size only:
+ * depends only on its size:
  *
  *   batch, parent,    their index
  *   bulk action
@@ -12,14 +12,14 @@
  *
  * A count uses the same index, but reads all of its runs instead of a page.
  *
- * Conditions that this index does not decide are checked run by run. The time limit ends a
- * search with a filter that matches too little. */
+ * Conditions that this index does not cover are checked run by run. The time limit ends a
+ * search with a filter that matches too few runs. */
 #include "store/sqlite/sqlite_find.h"
 
 #include "base/mem.h"
 
 enum {
-    FEW = 5000, /* up to this number, sorting is cheaper than searching a longer order */
+    FEW = 5000, /* up to here, sorting is cheaper than searching a longer order */
     FINAL_STATUSES = ~0u << RUN_CANCELED,
     ID_TIME_END = 4 + 9,            /* "run_" and the characters with the time */
     CREATED_SLACK_MS = 3600 * 1000, /* most that an id's time and created_at differ */
@@ -63,7 +63,7 @@ static void id_at(int64_t unix_ms, char fill, char id[ID_MAX])
     memset(id + ID_TIME_END, fill, strlen(id + ID_TIME_END));
 }
 
-/* Ids contain their time: the bounds keep a search out of times that cannot match. */
+/* Ids contain their time, so the bounds keep a search out of times that cannot match. */
 static void add_id_bounds(struct sqlite_query *query, const struct run_filter *filter,
                           const char *column, char from[ID_MAX], char to[ID_MAX])
 {
@@ -327,8 +327,8 @@ enum store_status sqlite_find_counts(struct sqlite_db *db, struct store_count *r
 
 /* ---- walks ---- */
 
-/* Sets *large if the tag has many runs. These are found in the order of changes; few runs
- * are sorted. */
+/* Sets *large if the tag has many runs. Many are found in the order of changes; a few are
+ * sorted. */
 static enum store_status is_large_tag(struct sqlite_db *db, const struct store_walk *req,
                                       bool *large)
 {

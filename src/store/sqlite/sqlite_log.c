@@ -1,23 +1,23 @@
-/* sqlite_log.c - a SQLite file system (VFS) that combines the writes into a log.
+/* sqlite_log.c - a SQLite file system (VFS) that combines writes to a log.
  *
- * SQLite writes a commit into its log page by page, and each page by two writes: 24 bytes
+ * SQLite writes a commit to its log page by page, and each page with two writes: 24 bytes
  * of header, then its content. Most of the cost is in the system calls; a group of thirty
- * triggers made fifty. Here the pieces are buffered, and written by one call:
+ * triggers made fifty. Here the pieces are buffered, and written with one call:
  *
  *   write, write, … write          sync
  *     └── bytes[at … at + len) ──> one write, then the sync
  *
  * The buffer is an image of a part of the file, so a page that is written again replaces
- * its first version. Every operation but a write flushes the buffer first: a read, a sync,
- * the size.
+ * its first version. Every operation except a write (a read, a sync, the size) flushes the
+ * buffer first.
  *
  * If a sync or a write cannot flush the buffer, the buffer is discarded. SQLite then rolls
- * the transaction back. Data that it gave up must neither be found by a recovery, nor keep
- * smaller commits from a full disk. A read may fail in a transaction that continues: then
+ * back the transaction. Data that it gave up must neither be found by a recovery, nor keep
+ * smaller commits off a full disk. A read may fail in a transaction that continues; then
  * the buffer stays.
  *
  * SQLite's own file system opens the file and does all the work. This one only installs
- * another table of methods for a log file, and has its data after that of SQLite's file. */
+ * another method table for a log file, and keeps its data after that of SQLite's file. */
 #include "store/sqlite/sqlite_log.h"
 
 #include <sqlite3.h>
@@ -57,7 +57,7 @@ static int write_gathered(sqlite3_file *file)
     return code;
 }
 
-/* For calls after whose failure SQLite rolls the transaction back. */
+/* For calls whose failure makes SQLite roll back the transaction. */
 static int write_or_forget(sqlite3_file *file)
 {
     int code = write_gathered(file);

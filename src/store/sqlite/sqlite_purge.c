@@ -1,7 +1,7 @@
 /* sqlite_purge.c - removes final runs and old documents, for retention.
  *
- * If the whole environment goes (store_purge::whole), it also removes claims and the
- * numbers of runs. */
+ * If the whole environment is removed (store_purge::whole), so are its claims and run
+ * numbers. */
 #include <stdio.h>
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* sqlite_read.c - executes reads on worker threads of libuv, each with a connection.
+/* sqlite_read.c - executes reads on libuv's worker threads, each with a connection.
  *
  *   loop thread              worker thread
  *   begin ─► idle connection ─► read_work: query, copy rows into new memory

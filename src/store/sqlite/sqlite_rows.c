@@ -1,9 +1,9 @@
 /* sqlite_rows.c - makes SQL for rows of runs, and binds and reads them.
  *
  * A row begins with env, id and tags (a select omits env, which is its parameter), followed
- * by the columns of run_columns.h in their order. A select adds the packets from their own
- * tables. Columns that never change are left out of updates, so that SQLite does not touch
- * their indexes. */
+ * by the columns of run_columns.h in order. A select adds the packets from their own
+ * tables. Updates leave out columns that never change, so that SQLite does not touch their
+ * indexes. */
 #include "store/sqlite/sqlite_rows.h"
 
 enum { KEY_COLUMNS = 3 /* env, id, tags */ };

@@ -43,7 +43,7 @@ static bool take_step(struct sqlite_db *db, const char *step, int64_t version, b
     return taken;
 }
 
-/* The copy is of the database before the first step, not after a killed upgrade. A new
+/* The copy shows the database before the first step, not after a killed upgrade. A new
  * database needs none. */
 static bool wants_copy(struct sqlite_db *db, const struct sqlite_schema *schema,
                        int64_t version)

@@ -5,20 +5,20 @@
  *                                    BEGIN; each request; COMMIT
  *   done()  ◄── done ◄── finished ── one fsync for all of them
  *
- * While one transaction is being synced the next group gathers. So groups grow with the
+ * While one transaction is being synced, the next group gathers. So groups grow with the
  * load, and a single commit does not wait.
  *
- * A request that fails does not affect the others. A savepoint for each request would copy
+ * A failed request does not affect the others. A savepoint for each request would copy
  * every page that it changes, which is a third of the cost of a trigger here; and nearly
- * all requests that fail have written nothing yet. If one has, the transaction is rolled
- * back and the requests before it are applied again. After that there are savepoints for a
+ * all failing requests have written nothing yet. If one has, the transaction is rolled back
+ * and the requests before it are applied again. After that, savepoints are used for a
  * while, so that a client that provokes this costs the others no more than savepoints do.
  *
- * After a failed COMMIT or fsync it is unknown what is on the disk. No request succeeds,
- * and nothing is written until the database was reopened, checked, written to and synced,
- * with a back-off in between. A full disk needs no such check: one request per second is
- * tried, the others are rejected at once. Checkpoints run in parallel with the groups, by
- * size (sqlite_checkpoint.h). */
+ * After a failed COMMIT or fsync, it is unknown what is on the disk. No request succeeds,
+ * and nothing is written until the database has been reopened, checked, written to and
+ * synced, with a back-off in between. A full disk needs no such check: one request per
+ * second is tried, the others are rejected at once. Checkpoints run in parallel with the
+ * groups, by size (sqlite_checkpoint.h). */
 #include "store/sqlite/sqlite_writer.h"
 
 #include <assert.h>
@@ -67,7 +67,7 @@ static int commit(struct sqlite_writer *writer)
     return code;
 }
 
-/* Ends the transaction. Unless it returns STORE_OK, nothing of it may be trusted. */
+/* Ends the transaction. Unless it returns STORE_OK, none of it may be trusted. */
 static enum store_status end(struct sqlite_writer *writer, int code)
 {
     if (code == SQLITE_OK)
@@ -89,10 +89,10 @@ static void keep_apart(struct sqlite_writer *writer, unsigned groups)
     writer->apply.keeps_apart = groups > 0;
 }
 
-/* Rolls the transaction back, because the last request has failed after writing something.
+/* Rolls back the transaction, because the last request failed after writing something.
  *
- * Applies again the requests before it that had succeeded. Failed ones have written nothing
- * and keep their status. */
+ * Then reapplies the requests before it that had succeeded. Failed ones have written
+ * nothing and keep their status. */
 static int redo_group(struct sqlite_writer *writer, struct list *group, struct list *last)
 {
     int code = sqlite_db_run(&writer->db, SQL_ROLLBACK);
@@ -158,9 +158,9 @@ static enum store_status judge(struct sqlite_writer *writer, int code)
     return STORE_FAILED;
 }
 
-/* Copies the rest of the log; readers may keep the log from starting again.
+/* Copies the rest of the log; readers may keep the log from restarting.
  *
- * Once all of it is copied new readers use only the database, so that the wait for earlier
+ * Once all of it is copied, new readers use only the database, so that the wait for earlier
  * readers ends. While a process reads an older state, as a backup does, the log cannot be
  * copied completely, and commits do not wait for that. */
 static int copy_rest(struct sqlite_writer *writer)
@@ -182,13 +182,13 @@ static int copy_rest(struct sqlite_writer *writer)
 
 /* Begins checkpoints while commits continue, and copies what was added meanwhile.
  *
- * Waits for a checkpoint if the log grows faster than it is copied. A log to which nothing
- * was added starts again with the next commit and needs no more. */
+ * Waits for a checkpoint if the log grows faster than it is copied. A log that has not
+ * grown restarts with the next commit and needs nothing more. */
 static enum store_status checkpoint(struct sqlite_writer *writer)
 {
     int code;
     if (writer->db.wal_pages < writer->checkpointed_pages)
-        writer->checkpointed_pages = 0; /* it has started again */
+        writer->checkpointed_pages = 0; /* it has restarted */
     unsigned more = writer->db.wal_pages - writer->checkpointed_pages;
     bool copied =
         sqlite_checkpoint_take(&writer->checkpoint, more >= WAITED_FOR_PAGES, &code);

@@ -5,9 +5,9 @@
  *   kept: their position in the page, their total, and the bytes before each
  *   SELECT seq, total, run and packets … of those that fit, in any order
  *
- * If several tags or tasks are given, each has a page of its own, from which the page is
- * made. Conditions that no index decides are checked run by run. The server's time limit
- * ends a search with a filter that matches too little. */
+ * If several tags or tasks are given, each has its own page, and the page is made from
+ * these. Conditions that no index covers are checked run by run. The server's time limit
+ * ends a search with a filter that matches too few runs. */
 #include "store/pg/sql/pg_query.h"
 
 #include <limits.h>
@@ -111,7 +111,7 @@ static void id_at(int64_t unix_ms, char fill, char id[ID_MAX])
     memset(id + ID_TIME_END, fill, strlen(id + ID_TIME_END));
 }
 
-/* by_tag: bounds the index of tags, too. The planner does not conclude that from the
+/* by_tag: also bounds the index of tags, because the planner does not infer that from the
  * equality of both columns. */
 static void add_id_bound(struct pg_query *query, bool by_tag, const char *relation,
                          const char *id)
@@ -124,7 +124,7 @@ static void add_id_bound(struct pg_query *query, bool by_tag, const char *relati
     add_last(query);
 }
 
-/* Ids contain their time: the bounds keep a search out of times that cannot match. */
+/* Ids contain their time, so the bounds keep a search out of times that cannot match. */
 static void add_id_bounds(struct pg_query *query, const struct run_filter *filter,
                           bool by_tag)
 {
@@ -240,7 +240,7 @@ static int64_t as_signed(uint64_t number)
 /* Follows "WITH page AS (…)".
  *
  * The sizes in the database are smaller than those in memory, by which the caller cuts the
- * page. The caller also sorts the runs: here sorting would copy them with all their
+ * page. The caller also sorts the runs, because sorting here would copy them with all their
  * packets. */
 static void add_runs_of_page(struct pg_query *query, const struct pg_page *page)
 {
@@ -261,7 +261,7 @@ static void add_runs_of_page(struct pg_query *query, const struct pg_page *page)
         add(query, ", 0 AS bytes FROM page g");
     add(query, ") SELECT s.seq, k.total, ");
     pg_rows_add_run(&query->sql, page->parts);
-    /* OFFSET keeps a planner without statistics from a scan for each run.
+    /* OFFSET keeps a planner without statistics from choosing a scan for each run.
      *
      * It would scan all runs of the environment for each run of the page. */
     add(query, " FROM " SEQ_OF_ENV " LEFT JOIN (kept k CROSS JOIN LATERAL"
@@ -364,8 +364,8 @@ static void add_walk(struct pg_query *query, const struct store_read *read)
  * so that a COPY can begin at once.
  *
  * There is no time limit. But the server ends the COPY if its client, perhaps suspended,
- * has read nothing for half a minute: its locks would keep the next leader from changing a
- * table. */
+ * has read nothing for half a minute, because its locks would keep the next leader from
+ * changing a table. */
 void pg_query_copy_walk(struct pg_query *query, const char *schema,
                         const struct store_walk *req, uint64_t after)
 {

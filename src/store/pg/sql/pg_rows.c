@@ -7,7 +7,8 @@
 #include "store/pg/sql/pg_bind.h"
 #include "store/run_columns.h"
 
-/* Adds one column: each separate value costs libpq more time than the server. */
+/* Adds a single column, because each separate value costs libpq more time than the
+ * server. */
 void pg_rows_add_run(struct buf *sql, enum store_parts parts)
 {
     buf_add_text(sql, "ROW(");

@@ -1,6 +1,6 @@
 /* sqlite_look.c - one read transaction on a read-only connection.
  *
- * A copy is made page by page while that transaction is open. Without it SQLite would
+ * A copy is made page by page while that transaction is open. Without it, SQLite would
  * restart the copy with every commit of the gateway, and never finish. */
 #include "store/sqlite/snapshot/sqlite_look.h"
 
