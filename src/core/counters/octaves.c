@@ -1,4 +1,4 @@
-/* octaves.c - finds the bucket of a duration, and the end of a bucket. */
+/* octaves.c - finds the bucket of a duration, and the upper bound of a bucket. */
 #include "core/counters/octaves.h"
 
 enum { PARTS = 4 /* buckets per octave */ };

@@ -25,7 +25,7 @@ void stats_finish(struct stats *stats)
 
 /* ---- delivery times ---- */
 
-/* Returns the time within which this percentage of the deliveries was done. */
+/* Returns the time within which this percentage of the deliveries completed. */
 static uint32_t percentile(const struct stats *stats, unsigned percent)
 {
     return octaves_percentile(stats->buckets, stats->open.deliveries, percent);

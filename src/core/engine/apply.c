@@ -3,18 +3,19 @@
  *   change ──► run table, orders, ring (environment_put) ──► queue, slot, timer
  *          ──► commands that follow from the new state; ready runs go to workers
  *
- * The commits of these commands are applied here, too: the one circle among the files of
- * the engine.
+ * The commits of these commands are applied here too: the only cycle among the engine's
+ * files.
  *
  *   apply ── canceled: cancel its children ───────► run_commands ─┐
  *     ▲   ── its parent, its branch, its version ─► sweep ────────┼─► store_retry ─► flight
  *     │   ── ended: runs that wait for it resume ─► waits ────────┘                     │
  *     └────────────── the store has taken the commit of the command ◄───────────────────┘
  *
- * The circle ends: a command begins only where the state demands it, and its commit leaves
- * that state. No call comes back within a call: flight.c decides at the end of the turn.
+ * The cycle terminates: a command begins only where the state demands it, and its commit
+ * leaves that state. No call is reentrant: flight.c decides at the end of the turn.
  *
- * Changes come here once the store has acknowledged them, in the order of their numbers. */
+ * Changes arrive here once the store has acknowledged them, in the order of their
+ * numbers. */
 #include <assert.h>
 
 #include "base/metrics.h"
@@ -58,8 +59,8 @@ static bool must_notify(const struct tracked *known, const struct run *next)
     }
 }
 
-/* Restarts the heartbeat timeout of the run, after a pause only when that ends. A CLI that
- * polls must keep polling during a pause, too. */
+/* Restarts the heartbeat timeout of the run; after a pause, only when the pause ends. A CLI
+ * that polls must keep polling during a pause as well. */
 static void begin_silence(const struct engine *engine, struct tracked *run)
 {
     int64_t now = loop_now_ms(engine->loop), from = now;

@@ -11,7 +11,7 @@
  *
  * Start, heartbeat and complete name the newest snapshot; this rule replaces lease tokens.
  * If the worker could not say whether to retry, the settings that its version registered
- * decide. waits.c decides on the things that a run waits for. */
+ * decide. waits.c decides about the things that a run waits for. */
 #include "core/engine/attempts.h"
 
 #include "base/json/scan.h"
@@ -171,7 +171,8 @@ static bool find_bigger_machine(const struct worker_task *task, struct run *next
     return true;
 }
 
-/* Returns true if another attempt is due, and when. by_worker: the worker asked for it. */
+/* Returns true, and the time, if another attempt is due. by_worker: the worker asked for
+ * it. */
 static bool find_retry(const struct complete_attempt *op, struct run *next, int64_t time,
                        int64_t *at, bool *by_worker)
 {
@@ -200,10 +201,10 @@ static void give_back_room(struct complete_attempt *op)
     op->held = 0;
 }
 
-/* Returns true if the output or error that a run ends with is stored, and reserves its
- * bytes. In a project at its quota, only a small one is stored, as any number of runs may
- * execute and complete meanwhile. Bytes being written count, as the runs may all complete
- * at once. */
+/* Returns true if the final output or error of a run is stored, and reserves its bytes. In
+ * a project at its quota, only a small one is stored, because any number of runs may still
+ * execute and complete. Bytes being written count, because the runs may all complete at
+ * once. */
 static bool may_keep(struct complete_attempt *op, struct slice ending)
 {
     if (ending.len > ENDING_SMALL && engine_is_at_quota(op->command.env))
@@ -213,7 +214,7 @@ static bool may_keep(struct complete_attempt *op, struct slice ending)
     return true;
 }
 
-/* Returns the error that replaces an output or error which is not stored. */
+/* Returns the error that replaces an output or error that is not stored. */
 static struct bytes *error_of_quota(const struct complete_attempt *op, const char *what,
                                     struct slice ending)
 {
@@ -278,8 +279,8 @@ static void set_output_type(struct run *next, struct slice type)
     rare->output_type = is_json ? NULL : bytes_create_shared(type);
 }
 
-/* Fails a run whose output is not stored: a reader must not take the missing output for an
- * empty one, and another attempt would not find more quota. */
+/* Fails a run whose output is not stored: a reader must not mistake the missing output for
+ * an empty one, and another attempt would not find more quota. */
 static enum decision fail_for_quota(struct complete_attempt *op, struct run *next,
                                     int64_t time, unsigned *marks)
 {
@@ -308,7 +309,7 @@ static enum decision complete_ok(struct complete_attempt *op, struct run *next,
     return DECISION_COMMIT;
 }
 
-/* Returns the result of the first, equal completion, derived from the state that it led
+/* Returns the result of the first, identical completion, derived from the state it led
  * to. */
 static enum attempt_result result_of(const struct run *run)
 {
@@ -325,7 +326,7 @@ double attempt_cents_per_ms(const struct environment *env, const struct run *run
 }
 
 /* Adds the usage at the price of the machine that executed the attempt; the next attempt
- * may have another. */
+ * may run on another. */
 static void add_usage(const struct complete_attempt *op, const struct run *now,
                       struct run *next)
 {
@@ -338,8 +339,8 @@ static void add_usage(const struct complete_attempt *op, const struct run *now,
 }
 
 /* Applies the metadata operations that the worker had not sent before the completion. If
- * they are invalid, too large, or grow the metadata of a full project, they are dropped so
- * that the result of the attempt is not. */
+ * they are invalid, too large, or grow the metadata of a full project, they are dropped, so
+ * that the result of the attempt is not lost. */
 static void apply_metadata(const struct complete_attempt *op, struct run *next,
                            unsigned *marks)
 {
@@ -358,7 +359,7 @@ static void apply_metadata(const struct complete_attempt *op, struct run *next,
     buf_finish(&changed);
 }
 
-/* Starts the attempt if the worker's start was lost or not sent, so that it can
+/* Starts the attempt if the worker's start was lost or never sent, so that it can
  * complete. */
 static void begin_unless_begun(const struct command *command, struct run *next,
                                int64_t time)

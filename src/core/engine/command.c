@@ -1,7 +1,8 @@
 /* command.c - prepares, joins, decides and finishes commands for flight.c. */
 #include "core/engine/state.h"
 
-/* A run id that is too long becomes "-", which no run has: not found, like any other. */
+/* A run id that is too long becomes "-", which no run has: not found, like any unknown
+ * id. */
 void command_prepare(struct command *command, struct engine *engine,
                      struct environment *env, struct slice run_id,
                      command_decide_fn *decide_fn)
@@ -39,7 +40,7 @@ void command_claim(struct command *command, struct claim *claims, size_t count)
     command->claim_count = count;
 }
 
-/* Clears the reason of a refusal, as the next decision makes its own. The reason of a
+/* Clears the reason of a refusal, because the next decision sets its own. The reason of a
  * joined command whose run is missing stays. */
 void command_forget_decision(struct command *command)
 {

@@ -1,4 +1,5 @@
-/* deadlines.c - timers of runs: what a run waited for has come, or did not come in time.
+/* deadlines.c - timers of runs: what a run waited for has arrived, or did not arrive in
+ * time.
  *
  *   delayed: its time    queued: its ttl              leased: no start
  *   waiting: its date    executing: no sign of life   canceling: no confirmation
@@ -60,7 +61,8 @@ static struct bytes *never_started(struct slice said)
 }
 
 /* Offers the run again after a pause, or fails it after DEQUEUE_FAILURES_MAX leases. Pauses
- * double, with a random part, up to an hour. said: the worker's reason; absent: none. */
+ * double, with a random part, up to an hour. said: the worker's reason; absent if it gave
+ * none. */
 static enum decision lease_over(const struct command *command, struct run *next,
                                 const char *reason, struct slice said, unsigned *marks)
 {
@@ -113,8 +115,8 @@ static void log_lost(const struct command *command, const struct run *now)
                  NULL);
 }
 
-/* There was no sign of life from the worker: in dev its session is gone, elsewhere another
- * worker may retry the run. */
+/* The worker gave no sign of life: in dev its session is gone, elsewhere another worker may
+ * retry the run. */
 static enum decision stalled(const struct command *command, const struct run *now,
                              struct run *next, int64_t time, unsigned *marks)
 {
@@ -145,7 +147,7 @@ static enum decision stalled(const struct command *command, const struct run *no
 }
 
 /* Returns true if the worker was silent for too long in the current state of the run. A
- * step that was decided just before has a timeout of its own. */
+ * transition decided a moment ago has its own timeout. */
 static bool is_silent(const struct command *command, const struct run *now)
 {
     const struct tracked *run = environment_find(command->env, slice_of(now->id));
@@ -190,7 +192,7 @@ static enum decision decide_due(struct command *command, const struct run *now,
 }
 
 /* Returns true if nothing has to be written, and the run only gets a new place in the
- * timers: a pause has ended, the clock was set back, or a heartbeat came. */
+ * timers: a pause has ended, the clock was set back, or a heartbeat arrived. */
 static bool only_place(struct engine *engine, const struct tracked *run)
 {
     int64_t time = loop_wall_ms(engine->loop);

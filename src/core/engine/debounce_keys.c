@@ -5,8 +5,8 @@
 
 struct debounce_key {
     char run_id[RUN_ID_MAX];  /* the delayed run that has the key; "": none */
-    struct trigger_op *maker; /* makes a run for the key; NULL: none */
-    struct trigger *item;     /* the maker's item whose run that is */
+    struct trigger_op *maker; /* creates a run for the key; NULL: none */
+    struct trigger *item;     /* the maker's item for that run */
     struct list line;         // trigger_op::wants_key
     size_t text_len;
     char text[]; /* the environment's number, the task, a zero, the mark */
@@ -68,7 +68,7 @@ static void drop_unused(struct engine *engine, struct debounce_key *key)
     free(key);
 }
 
-/* Returns true if the run that has the key can still be pushed by the mark. */
+/* Returns true if the run that has the key can still be pushed, judging by its mark. */
 static bool has_run(const struct environment *env, const struct debounce_key *key,
                     struct slice mark)
 {
@@ -99,8 +99,8 @@ static bool wants_key(const struct trigger *item)
     return item->debounce.delay_ms && !item->cached;
 }
 
-/* Appends the operation to the line of a key for which another one makes a run. Returns
- * false if it need not wait for any of its keys. */
+/* Appends the operation to the line of a key for which another one is creating a run.
+ * Returns false if it need not wait for any of its keys. */
 static bool must_wait(struct trigger_op *op)
 {
     for (size_t i = 0; i < op->count; i++) {
@@ -142,7 +142,7 @@ bool debounce_keys_take(struct trigger_op *op)
     return true;
 }
 
-/* Retries the operations in the line: the first may make the next run. */
+/* Retries the operations in the line: the first may create the next run. */
 static void serve_line(struct engine *engine, struct debounce_key *key)
 {
     struct list line;

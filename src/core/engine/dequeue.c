@@ -1,19 +1,18 @@
-/* dequeue.c - gives ready runs to workers: at once, or as soon as there is one.
+/* dequeue.c - gives ready runs to workers: at once, or as soon as a run is ready.
  *
  *   dequeue_begin ─► waiting ─(a run is ready)─► holding: its lease is being committed
  *                      ▲  │                        │
  *                      │  └─ timed out: nothing    ├─► leased: done
  *                      └───── no longer ready ◄────┘
  *
- * A dequeue that is repeated because its response was lost gets the run that was leased to
- * it the first time. If the first dequeue still waits, it ends: a proxy may hold its
- * connection open although the worker has dropped it, and its next lease would reach no
- * worker.
+ * A dequeue repeated because its response was lost gets the run that was leased to it the
+ * first time. If the first dequeue still waits, it ends: a proxy may hold its connection
+ * open although the worker has dropped it, and its next lease would reach no worker.
  *
- * A chosen run takes its slot at once, so it is not offered twice. If the worker has gone
- * meanwhile, the run is requeued; if it may have gone, the run is requeued unless it was
- * started within DOUBT_MS. In dev, dequeues wait in the line of the session that the named
- * version belongs to (core/fleet/line.h); elsewhere, all wait in one line per
+ * A chosen run takes its slot at once, so it is not offered twice. If the worker has
+ * disconnected meanwhile, the run is requeued; if it may have, the run is requeued unless
+ * it is started within DOUBT_MS. In dev, dequeues wait in the line of the session that the
+ * named version belongs to (core/fleet/line.h); elsewhere, all wait in one line per
  * environment. */
 #include "base/log.h"
 #include "base/mem.h"
@@ -68,7 +67,7 @@ static void finish_dequeue(struct dequeue *dequeue, enum err status)
 
 /* ---- the lease ---- */
 
-/* Binds the run to this version from now on. */
+/* Binds the run to this version permanently. */
 static void pin(struct dequeue *dequeue, struct run *run, const struct worker *worker,
                 const struct worker_task *task)
 {
@@ -81,8 +80,7 @@ static void pin(struct dequeue *dequeue, struct run *run, const struct worker *w
         run->max_duration_s = task->max_duration_s;
 }
 
-/* Returns false if, in dev, another session has the run by now, or this session has
- * gone. */
+/* Returns false if, in dev, another session has the run by now, or this session is gone. */
 static bool find_version(const struct dequeue *dequeue, const struct run *run,
                          const struct worker **worker)
 {
@@ -133,7 +131,7 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
 
 struct giving_back {
     struct command command;
-    uint32_t snapshot; /* in which its worker does not have it */
+    uint32_t snapshot; /* the one in which its worker does not have it */
     bool pinned;       /* by the lease that it comes from */
 };
 
@@ -229,7 +227,7 @@ void doubts_finish(struct engine *engine)
 /* ---- the lease ---- */
 
 /* Returns true if the run was leased by the dequeue's own commit, or by that of the request
- * that it repeats. */
+ * it repeats. */
 static bool is_leased(const struct dequeue *dequeue, enum err status)
 {
     const struct run *run = dequeue->command.run;
@@ -314,8 +312,7 @@ static bool has_room_for(const struct dequeue_terms *terms, const struct queue_i
                                 machine_memory_gb(machine) <= terms->gigabytes);
 }
 
-/* Outside of dev: returns the run of the environment that the dequeue gets next; NULL:
- * none. */
+/* Outside dev: returns the environment's run that the dequeue gets next; NULL: none. */
 static struct queue_item *next_for(const struct dequeue *dequeue,
                                    const struct environment *env)
 {
@@ -328,10 +325,10 @@ static struct queue_item *next_for(const struct dequeue *dequeue,
     return item && is_open(env) && has_room_for(terms, item) ? item : NULL;
 }
 
-/* When a worker last got a run of a project, from any of its environments, or of the
- * preview branches of a project, from any of these. */
+/* When a worker last got a run from any environment of a project, or from any preview
+ * branch of a project. */
 struct project_turn {
-    uint64_t share;  /* of the project (quota_share_of), or of its branches */
+    uint64_t share;  /* the project's (quota_share_of), or its branches' */
     uint64_t served; /* value of engine::served */
 };
 
@@ -471,7 +468,7 @@ static struct dequeue_seat *first_of(const struct list *line)
     return container_of(line->next, struct dequeue_seat, link);
 }
 
-/* Outside of dev: returns the first in line for which there is a run, and its environment.
+/* Outside dev: returns the first in line for which there is a run, and its environment.
  * NULL: none. */
 static struct dequeue_seat *next_served(const struct environment *env,
                                         struct environment **from)

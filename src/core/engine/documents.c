@@ -2,7 +2,7 @@
 #include "core/engine/state.h"
 
 /* Keeps the environments of the changes in memory until the write is done. Some changes
- * have none: they are of the installation, or of a branch that has left memory. */
+ * have none: they belong to the installation, or to a branch that has left memory. */
 static void hold_each(struct document_write *write)
 {
     for (size_t i = 0; i < write->commit.change_count; i++) {

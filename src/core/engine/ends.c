@@ -3,7 +3,7 @@
  *   ends_watch ─► env + id ─► struct end_point ─► its watches
  *                                  │ ends_notify
  *                                  ▼
- *                               the list ─► end of the turn: watch by watch is called
+ *                               the list ─► end of the turn: each watch is called
  *
  * A run that ends unwatched costs a lookup, and not even that if the table is empty. Ends
  * are not recorded: a later caller looks at the run itself. */

@@ -1,6 +1,6 @@
-/* engine.c - creates, starts and ends the engine and its environments.
+/* engine.c - creates, starts and stops the engine and its environments.
  *
- * It uses all files of the engine, and none of them calls it; getters that they need are in
+ * It uses all of the engine's files, and none of them calls it; getters they need are in
  * state.c. flight.c decides commands, apply.c does what follows from a change. */
 #include "core/engine/engine.h"
 
@@ -15,10 +15,10 @@
 
 enum {
     PROJECT_SHARES = 4, /* a project has the memory of this many environments */
-    TRIMMED_SHARE = 8,  /* evicts 1/8 at once: no search for each run */
+    TRIMMED_SHARE = 8,  /* evicts 1/8 at once, to avoid a search for each run */
 };
 
-/* If the finished runs of a project exceed its budget, the environment with most bytes
+/* If a project's finished runs exceed its budget, the environment with the most bytes
  * evicts some; preview branches count as one environment. A small environment keeps its
  * runs, however busy the others are. */
 static void note_largest(struct environment *env)

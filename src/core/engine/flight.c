@@ -1,18 +1,18 @@
 /* flight.c - commands: decide, park, commit.
  *
  *   command_begin ─► flight of the run (one per run): parked
- *                      │ end of turn, or when the commit before has ended
+ *                      │ end of turn, or when the previous commit has ended
  *                      ▼
  *                    is the run in memory? ── no ──► load it, come back
  *                      │ yes
  *                      ▼
  *                    does a command change other runs too? ── yes ──► borrow their
- *                      │                                 flights, one after the other
+ *                      │                                 flights, one after another
  *                      ▼
  *                    flights that wait for the same runs join the commit
  *                      │
  *                      ▼
- *                    decide all parked, each on the result of the one before
+ *                    decide all parked, each on the result of the previous one
  *                      │
  *                      ▼
  *                    one commit ─► engine_apply ─► done, in order
@@ -24,10 +24,10 @@
  * environment and run id, so a command that names another tenant's run finds nothing.
  *
  * To change another run, a flight locks it by borrowing its flight. A borrowed flight
- * begins no commit of its own. Other flights that need to borrow it queue in its line; they
- * and the run's own commands take turns. Relatives are borrowed from the child upwards, and
- * a flight that has borrowed another is not borrowed itself: so there is always one that
- * need not wait, and no deadlock.
+ * begins no commit itself. Other flights that need to borrow it wait in its line; they and
+ * the run's own commands take turns. Relatives are borrowed from the child upwards, and a
+ * flight that has borrowed another is not borrowed itself. So there is always one that need
+ * not wait, and no deadlock.
  *
  * If many children change one parent at once, the first that has borrowed the parent takes
  * the others out of the line, as if it had borrowed them too, and commits their commands
@@ -35,7 +35,7 @@
  * commit.
  *
  * A group changes runs that need not be relatives (command::is_group). It is decided alone,
- * and borrows the runs from the newest to the oldest. As children are newer than their
+ * and borrows the runs from the newest to the oldest. Because children are newer than their
  * parents, this keeps the order. */
 #include <assert.h>
 
@@ -57,19 +57,19 @@ struct flight {
     struct list parked;  // command::link; not decided yet
     struct list decided; // command::link; in the commit
     struct store_commit commit;
-    struct claimant *claimants; /* of each claim of the commit */
+    struct claimant *claimants; /* one for each claim of the commit */
     size_t applied;             /* how many changes of the commit were applied */
     struct store_load load;
     bool busy; /* a load or commit is in flight, or it is borrowed */
 
-    struct flight *borrower; /* whose commit has this run too; NULL: not borrowed */
+    struct flight *borrower; /* whose commit includes this run; NULL: not borrowed */
     struct list lent;        // flight::borrowed of the borrower
     struct list borrowed;    // flight::lent
     struct list line;        // flight::in_line; flights that wait to borrow this one
     struct list in_line;     // flight::line of another
     bool was_lent;           /* its own commands are next */
 
-    const struct run *now; /* while deciding: with the changes of the commit so far */
+    const struct run *now; /* while deciding: including the commit's changes so far */
     unsigned marks;        /* of its changes in the commit so far */
 };
 
@@ -267,7 +267,8 @@ static void load_run(struct flight *flight)
 /* ---- borrowing ---- */
 
 /* Returns true if the other command's run is in memory and locked until the commit has
- * ended, or missing. If false, flight_go is called again when that may have changed. */
+ * ended, or does not exist. If false, flight_go is called again when that may have
+ * changed. */
 static bool borrow(struct flight *flight, const struct command *other)
 {
     if (other->why.code)
@@ -281,7 +282,7 @@ static bool borrow(struct flight *flight, const struct command *other)
         return false;
     }
     struct tracked *run = flight_run(lender);
-    list_remove(&flight->in_line); /* it may have come before its turn */
+    list_remove(&flight->in_line); /* it may be ahead of its turn */
     lender->borrower = flight;
     list_append(&flight->borrowed, &lender->lent);
     if (run)
@@ -393,8 +394,7 @@ static void gather(struct flight *flight)
 /* ---- deciding ---- */
 
 /* Decides a command of the flight `of`, on its run, into the commit of `flight`. A later
- * change in a commit does not know the revs of earlier ones, so it gets their marks,
- * too. */
+ * change in a commit does not know the revs of earlier ones, so it gets their marks too. */
 static void decide_into(struct flight *flight, struct flight *of, struct command *command)
 {
     struct change *change = &flight->commit.changes[flight->commit.change_count];
@@ -443,7 +443,7 @@ static void undo_changes(struct flight *flight, size_t left)
         struct change *change = &commit->changes[i];
         struct flight *of =
             find_flight(flight->engine, flight->env, slice_of(change->run.id));
-        if (!of) /* of a run that a command added */
+        if (!of) /* the run was added by a command */
             continue;
         of->now = &change->run;
         of->marks = change->marks;

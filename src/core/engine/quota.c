@@ -8,8 +8,8 @@
 #include "base/metrics.h"
 #include "core/engine/state.h"
 
-/* Adds stored bytes, or removes them (negative). More may be removed than the sum, if the
- * sum in the database was too small from the beginning; the result is at least 0. */
+/* Adds stored bytes, or removes them (negative). More than the sum may be removed if the
+ * sum in the database was too small from the start; the result is at least 0. */
 static void count_stored(struct quota *project, int64_t bytes)
 {
     size_t less = bytes < 0 ? (size_t)-bytes : 0;
@@ -37,7 +37,8 @@ bool engine_is_at_quota(const struct environment *env)
     return is_full(engine_storage_quota(env));
 }
 
-/* Matches waiting runs in every environment of the project, after it has left its quota. */
+/* Matches waiting runs in every environment of the project once it is below its quota
+ * again. */
 static void match_project(struct engine *engine, const struct quota *project)
 {
     uint32_t at = 0;
@@ -59,7 +60,7 @@ void engine_hold_stored(const struct environment *env, size_t bytes)
     quota_take(engine_storage_quota(env), bytes);
 }
 
-/* If the sum in the database was too small, more may be removed than there is. */
+/* If the sum in the database was too small, more than the sum may be removed. */
 void engine_release_stored(struct engine *engine, const struct environment *env,
                            size_t bytes)
 {

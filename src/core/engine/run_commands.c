@@ -1,4 +1,4 @@
-/* run_commands.c - user actions on a run: each decides from the run as it is. */
+/* run_commands.c - user actions on a run: each decides from the run's current state. */
 #include "core/engine/run_commands.h"
 
 #include "base/mem.h"
@@ -260,7 +260,7 @@ static enum decision decide_metadata(struct command *command, const struct run *
                : DECISION_NOTHING;
 }
 
-/* Claims the request id, in a key space of the run's own. */
+/* Claims the request id, in the run's own key space. */
 static void claim_request(struct change_metadata *op, struct engine *engine,
                           struct slice run_id)
 {

@@ -1,7 +1,8 @@
 /* state.c - the getters of the engine, used by all its files. It calls none of them. */
 #include "core/engine/state.h"
 
-/* A gateway whose clock differs more from the database's does not become leader. */
+/* A gateway whose clock differs from the database's by more than this does not become
+ * leader. */
 enum { CREATED_AHEAD_MS = 30 * 1000 };
 
 const struct engine_options *engine_options(const struct engine *engine)

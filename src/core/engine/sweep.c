@@ -1,4 +1,4 @@
-/* sweep.c - applies what follows from run states, at start and when versions change.
+/* sweep.c - applies the consequences of run states, at start and when versions change.
  *
  *   each run of an environment, oldest change first, some in each turn
  *     ├ no deadline set yet           ─► set its timer
@@ -8,7 +8,7 @@
  *     ├ its parent was canceled       ─► canceled too
  *     └ its branch was archived       ─► canceled
  *
- * So nothing that a crash has interrupted must be recorded. */
+ * So nothing that a crash interrupts has to be recorded. */
 #include "base/mem.h"
 #include "core/engine/run_commands.h"
 #include "core/engine/state.h"
@@ -26,12 +26,12 @@ struct sweep {
     struct environment *env;
     struct flusher flusher;
     uint64_t at, until; /* revs */
-    bool again;         /* repeat it when it is finished */
+    bool again;         /* run it once more when it is done */
     struct list link;   // engine::sweeps
 };
 
-/* Canceling a parent cancels its children. Any other end does not, since a task may trigger
- * runs that outlive it. */
+/* Canceling a parent cancels its children. No other outcome does, because a task may
+ * trigger runs that outlive it. */
 static bool takes_children_along(const struct run *parent)
 {
     return parent->status == RUN_CANCELED && run_is_settled(parent);
@@ -107,7 +107,7 @@ static enum decision advance(const struct command *command, struct run *next,
 }
 
 /* A run that is queued, or waits for a version again, keeps its ttl or pause and its place
- * in the queue. A retry is judged when it is dequeued. */
+ * in the queue. A retry is checked when it is dequeued. */
 static enum decision decide_version(struct command *command, const struct run *now,
                                     struct run *next, unsigned *marks)
 {

@@ -1,4 +1,4 @@
-/* trigger.c - creates runs: one, or a batch of them, as one commit.
+/* trigger.c - creates runs: one, or a batch of them, in one commit.
  *
  *   options ─► runs with ids, times, status ─► claims ─► commit ─► engine_apply ─► done
  *                                                        ▲    │
@@ -100,7 +100,7 @@ static void complete_run(struct engine *engine, const struct environment *env,
     run->status = waits ? RUN_PENDING_VERSION : RUN_QUEUED;
     run->execution = waits ? EXECUTION_CREATED : EXECUTION_QUEUED;
     run->queued_at = now;
-    if (!run->queue_position) /* if set, its parent's, which waits for it */
+    if (!run->queue_position) /* if set, it is that of its parent, which waits for it */
         run->queue_position = now - run_rare(run)->priority_ms;
     int64_t ttl = run_ttl_ms(run);
     run->due_at = ttl ? now + ttl : 0;
@@ -118,7 +118,7 @@ static void add_claim(struct trigger_op *op, enum claim_kind kind, struct bytes 
     };
 }
 
-/* The owner of a claim is the batch, or the run that the item led to. */
+/* The owner of a claim is the batch, or the item's run. */
 static void name_owners(struct trigger_op *op)
 {
     for (size_t i = 0; i < op->commit.claim_count; i++) {
@@ -152,7 +152,7 @@ static int by_key(const void *a, const void *b)
     return order ? order : (*left > *right) - (*left < *right);
 }
 
-/* Two items of one batch with the same task and key are one run: the first
+/* Two items of one batch with the same task and key share one run: the first item's
  * (trigger::original). */
 static void find_duplicates(struct trigger_op *op)
 {
@@ -222,7 +222,7 @@ static bool apply_some(struct store_commit *commit)
     return op->applied < commit->change_count;
 }
 
-/* Gives the id of the item to later items with the same key. */
+/* Gives the item's id to later items with the same key. */
 static void set_duplicate_ids(struct trigger_op *op, const struct trigger *item)
 {
     if (!key_of(item).ptr)
@@ -232,7 +232,7 @@ static void set_duplicate_ids(struct trigger_op *op, const struct trigger *item)
             memcpy(op->items[i].id, item->id, sizeof(item->id));
 }
 
-/* Names the run that each item led to. */
+/* Sets each item's run. */
 static void name_items(struct trigger_op *op)
 {
     for (size_t i = 0; i < op->count; i++) {
@@ -261,7 +261,7 @@ static void add_run(struct trigger_op *op, struct trigger *item, struct change *
     item->change = change;
 }
 
-/* Pushes a run that the same commit makes. */
+/* Pushes a run that the same commit creates. */
 static void push_new(const struct trigger_op *op, const struct trigger *item)
 {
     unsigned marks = 0;
@@ -272,7 +272,7 @@ static void push_new(const struct trigger_op *op, const struct trigger *item)
     change->marks = marks_of(op, &change->run);
 }
 
-/* Writes the changes that make runs and the batch. Returns their number. */
+/* Writes the changes that create the runs and the batch. Returns their number. */
 static size_t fill_in(struct trigger_op *op, struct change *changes)
 {
     size_t count = 0;
@@ -356,7 +356,7 @@ static void on_owner(struct run_read *read, enum err status)
         snprintf(item->id, sizeof(item->id), "%s", read->run->id);
         item->cached = true;
         set_duplicate_ids(op, item);
-        /* The item needs no claim any more. */
+        /* The item no longer needs a claim. */
         bytes_unref(claim->key);
         *claim = op->claims[--op->commit.claim_count];
         op->claim_items[op->resolving] = op->claim_items[op->commit.claim_count];
@@ -367,7 +367,7 @@ static void on_owner(struct run_read *read, enum err status)
     resolve_next(op);
 }
 
-/* Finishes the operation if a taken claim decides all of it; returns true then. */
+/* If a taken claim decides the whole operation, finishes it and returns true. */
 static bool answered_by_claim(struct trigger_op *op)
 {
     for (size_t i = 0; i < op->commit.claim_count; i++) {
@@ -462,7 +462,8 @@ static void on_pushed(struct trigger_op *op, enum push_outcome outcome, enum err
     finish_op(op, status);
 }
 
-/* Continues in the retry if another operation makes a run for one of the debounce keys. */
+/* Continues in the retry if another operation is creating a run for one of the debounce
+ * keys. */
 static void begin_commit(struct trigger_op *op)
 {
     bool pushes = false;
@@ -479,7 +480,7 @@ static void begin_commit(struct trigger_op *op)
 /* ---- begin, finish ---- */
 
 /* A project may have this many times as many unfinished runs as one environment, however
- * many preview branches it has. The preview branches together may have a part of these. */
+ * many preview branches it has. All preview branches together may have a part of these. */
 enum { PROJECT_SHARES = 4 };
 
 static enum err refuse_full(struct trigger_op *op, const char *what, uint64_t max)
@@ -491,8 +492,8 @@ static enum err refuse_full(struct trigger_op *op, const char *what, uint64_t ma
         op->count ? op->items[0].run.task->data : "a batch", what, (unsigned long long)max);
 }
 
-/* Runs whose commit is in flight count, so that of many concurrent triggers those above the
- * limit are refused. */
+/* Runs whose commit is in flight count, so that of many concurrent triggers only those
+ * above the limit are refused. */
 static enum err check_queue_size(const struct engine *engine, const struct environment *env,
                                  struct trigger_op *op)
 {

@@ -1,11 +1,11 @@
 /* trigger_push.c - pushes delayed runs by commands on them.
  *
  * A run may have started, or may be too old for a push, when its command is decided. In the
- * first case the whole operation begins again. In the second the command takes the key from
- * the run, and the commit makes a new run that has it.
+ * first case the whole operation starts again. In the second the command takes the key from
+ * the run, and the commit creates a new run that has it.
  *
- * A failed commit fails all its commands, also those of other clients. So whether packets
- * exist is checked before; a packet that no run names yet is kept for hours. */
+ * A failed commit fails all its commands, including those of other clients. So packets are
+ * checked for existence beforehand; a packet that no run names yet is kept for hours. */
 #include "core/engine/trigger_push.h"
 
 #include <assert.h>
@@ -31,7 +31,7 @@ struct pushing {
     struct store_piece packet;
     size_t looked_at; /* items whose packets were looked up */
     size_t count;
-    struct push pushes[]; /* newest run first; of a run, in the order of the items */
+    struct push pushes[]; /* newest run first; for one run, in the order of the items */
 };
 
 static void finish(struct pushing *pushing, enum push_outcome outcome, enum err status)
@@ -60,7 +60,8 @@ enum err trigger_missing_packet(struct trigger_op *op)
 
 /* ---- commands ---- */
 
-/* Returns the item that made a run instead of pushing this one, earlier in the operation. */
+/* Returns the earlier item of the operation that created a run instead of pushing this
+ * one. */
 static struct trigger *find_leader(const struct push *push)
 {
     const struct push *all = push->pushing->pushes;

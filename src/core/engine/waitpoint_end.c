@@ -49,7 +49,7 @@ static void complete(struct waitpoint_end *op)
 
 /* ---- the output as a JSON string ---- */
 
-/* Allocates a string for the whole escaped text; its len grows with what was added. */
+/* Allocates a string for the whole escaped text; its len grows with each addition. */
 static struct bytes *begin_string(const struct bytes *text)
 {
     struct bytes *string =

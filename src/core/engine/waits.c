@@ -4,7 +4,7 @@
  *   awaited  env + id  ─► struct awaited ◄───────┘
  *
  * Both hold only pending waits. A run that is not in memory is final, so waits for runs
- * need no read from the store. The document of a token is read after its wait was noted. */
+ * need no read from the store. A token's document is read after its wait was noted. */
 #include "core/engine/waits.h"
 
 #include "base/mem.h"
@@ -17,7 +17,7 @@
 struct awaited {
     char key[ENVIRONMENT_KEY];
     struct engine *engine;
-    struct deferred ending; /* ends the waits that are left */
+    struct deferred ending; /* ends the remaining waits */
     struct list links;      // wait_link::link
 };
 
@@ -48,7 +48,7 @@ static void set_waits(struct run *next, struct buf *list)
     buf_finish(list);
 }
 
-/* Lowers due_at to the time at which this pending wait ends by itself. */
+/* Lowers due_at to the time at which this pending wait expires by itself. */
 static void come_due(struct run *next, const struct wait *wait)
 {
     if (!wait->completed_at && wait->until && (!next->due_at || wait->until < next->due_at))
@@ -64,7 +64,7 @@ static int compare_ids(const void *a, const void *b)
 
 /* Copies waits that already block the run into the list. Returns their ids, sorted; the
  * caller frees them. Waits that have ended are not kept, so the run may wait for the same
- * again. */
+ * thing again. */
 static struct slice *keep_blocking(const struct run *now, struct run *next,
                                    struct buf *list, size_t *count)
 {
@@ -83,7 +83,8 @@ static struct slice *keep_blocking(const struct run *now, struct run *next,
     return ids;
 }
 
-/* Above the quota, only a long list is refused, so that executing runs make progress. */
+/* Above the quota, only a long list is refused, so that executing runs still make
+ * progress. */
 static enum err check_block(const struct block *op, struct command *command, size_t total,
                             size_t before, size_t after)
 {
@@ -396,7 +397,7 @@ static struct waiter *waiter_create(struct engine *engine, struct tracked *run)
     return waiter;
 }
 
-/* Notes all pending waits. Returns true if none is pending, but there was at least one. */
+/* Notes all pending waits. Returns true if there are waits, but none is pending. */
 static bool note_all(struct engine *engine, struct tracked *run,
                      const struct waiter *before)
 {

@@ -8,8 +8,8 @@
  *   one        the new version is that CLI's: it replaces all other sessions
  *   several    if there are more sessions than CLIs, one session is replaced, 3 s after the
  *              first dequeue with the new version: of those that had no dequeue since then,
- *              the one with the latest dequeue. Held dequeues are answered at the
- *              registration, so that each CLI names its version again */
+ *              the one with the latest dequeue. Held dequeues return at the registration,
+ *              so that each CLI names its version again */
 #include "core/fleet/dev_sessions.h"
 
 #include "base/mem.h"
@@ -31,9 +31,9 @@ struct dev_sessions {
     uint32_t count;
     uint64_t audiences; /* in use, as bits */
     uint32_t connected[SESSION_LINES];
-    int64_t lost[LOST_MAX]; /* when sockets were lost; the last ones */
+    int64_t lost[LOST_MAX]; /* when the last sockets were lost */
     uint32_t lost_count;
-    int64_t alone_since;  /* the last connection closed; 0: one is open, or none was */
+    int64_t alone_since; /* when the last connection closed; 0: one is open, or never was */
     int64_t return_until; /* monotonic ms */
     struct timer timer;   /* for the next deadline of a session */
 };
@@ -66,9 +66,9 @@ static struct session *newest(const struct dev_sessions *sessions)
     return list_empty(&sessions->all) ? NULL : session_at(sessions->all.prev);
 }
 
-/* Returns true if sessions that existed before the start may still come back. Not if no CLI
- * is connected and all sessions are of workers that only register: they know of no other
- * session. */
+/* Returns true if sessions that existed before the start may still return. Returns false
+ * if no CLI is connected and all sessions belong to workers that only register: they know
+ * of no other session. */
 bool dev_sessions_may_return(const struct environment *env)
 {
     const struct dev_sessions *sessions = env->fleet->sessions;
@@ -123,7 +123,7 @@ static void look_again(struct dev_sessions *sessions, int64_t in_ms)
         loop_set_timer(loop_of(sessions), timer, sessions->shared->session_kind, in_ms);
 }
 
-/* A stream ends by itself twice a minute; a socket ends only with its CLI or the
+/* A stream closes by itself twice a minute; a socket closes only with its CLI or the
  * network. */
 void dev_sessions_disconnect(struct environment *env, enum session_line line)
 {
@@ -142,7 +142,7 @@ void dev_sessions_disconnect(struct environment *env, enum session_line line)
 
 /* ---- tasks have changed ---- */
 
-/* If several sessions declare a queue, the limits of the newest version count. */
+/* If several sessions declare a queue, the limits of the newest version apply. */
 static void apply_limits(const struct dev_sessions *sessions)
 {
     struct queues *queues = &sessions->env->queues;
@@ -224,8 +224,8 @@ static uint32_t free_audience(struct dev_sessions *sessions)
     return audience;
 }
 
-/* Answers dequeues that name a version which the session no longer has: their CLI then
- * sends another and names the new version. */
+/* Ends dequeues that name a version the session no longer has: their CLI then sends another
+ * that names the new version. */
 static void answer_held(struct dev_sessions *sessions, struct session *session)
 {
     while (!list_empty(&session->dequeues)) {
@@ -361,7 +361,7 @@ struct session *dev_sessions_asking(const struct environment *env, struct slice 
     return asking(worker_named(env, worker));
 }
 
-/* Returns true if a dequeue that names this worker may still arrive: the CLI sent it before
+/* Returns true if a dequeue that names this worker may still arrive, sent by the CLI before
  * it got the response to its newer registration. */
 static bool may_be_late(const struct dev_sessions *sessions, const struct worker *worker)
 {
@@ -418,7 +418,7 @@ void dev_sessions_touch(struct environment *env, const struct run *run)
     if (worker->session) {
         touch(sessions, worker->session);
     } else if (sessions->count == 1 && count_clis(sessions) <= 1) {
-        worker->session = newest(sessions); /* it came back after a restart */
+        worker->session = newest(sessions); /* it returned after a restart */
         changed(sessions);
     }
 }
@@ -504,7 +504,7 @@ void dev_sessions_on_time(struct timer *timer)
 {
     struct dev_sessions *sessions = container_of(timer, struct dev_sessions, timer);
     if (sessions->shared->is_draining)
-        return; /* they leave because the gateway ends */
+        return; /* they leave because the gateway stops */
     uint32_t clis = count_clis(sessions);
     bool any = end_lost(sessions);
     while (clis && settle(sessions, clis))

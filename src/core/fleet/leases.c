@@ -1,7 +1,6 @@
 /* leases.c - a ring of the newest leases of each environment, by the hash of the request.
  *
- * Each environment has a ring of its own: leases of a busy one do not evict those of
- * another. */
+ * Each environment has its own ring, so a busy one does not evict another's leases. */
 #include "core/fleet/leases.h"
 
 #include "base/mem.h"

@@ -4,8 +4,8 @@
 #include "core/fleet/dev_sessions.h"
 #include "core/fleet/worker_versions.h"
 
-/* Returns true if it is the queue of a run whose trigger named none while no version had
- * its task. */
+/* Returns true if the run got its queue by default: its trigger named none, and no version
+ * had its task then. */
 static bool is_default_queue(const struct run *run)
 {
     const struct slice prefix = SLICE("task/"), queue = bytes_slice(run->queue);
@@ -14,8 +14,8 @@ static bool is_default_queue(const struct run *run)
 }
 
 /* A queue that any version declares counts, so that a run keeps its place when a newer
- * version renames the queue of its task. The default queue always counts, although the task
- * may name another: a run that waited for its task must not wait for a queue that its
+ * version renames the queue of its task. The default queue always counts, even if the task
+ * names another: a run that waited for its task must not then wait for a queue that its
  * trigger did not name. */
 static enum version_verdict check_queue(const struct environment *env,
                                         const struct run *run, const struct worker *worker)

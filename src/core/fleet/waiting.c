@@ -1,4 +1,4 @@
-/* waiting.c - finds why one run waits, from memory alone; keeps no state for it. */
+/* waiting.c - finds out why a run waits, from memory alone; keeps no state for this. */
 #include "core/fleet/waiting.h"
 
 #include "core/fleet/dev_sessions.h"
@@ -23,7 +23,7 @@ static bool has_worker(const struct environment *env)
 }
 
 /* The same for workers that take runs of plain registrations. If the current version is
- * one, executing runs are assumed to be of it. */
+ * one, executing runs are assumed to be its runs. */
 static bool has_open_worker(const struct environment *env)
 {
     const struct fleet *fleet = env->fleet;
@@ -61,7 +61,7 @@ static void set_limit(struct waiting *waiting, enum waiting_reason reason, uint3
     waiting->running = running;
 }
 
-/* Sets the limit that leaves the run no slot. Returns false if there is a slot. */
+/* Sets the limit that denies the run a slot. Returns false if a slot is free. */
 static bool look_at_limits(const struct tracked *run, const struct queue_standing *standing,
                            struct waiting *waiting)
 {
@@ -123,7 +123,7 @@ static void look_in_queue(const struct tracked *run, struct waiting *waiting)
 
 /* ---- the others ---- */
 
-/* Returns when the last of the run's waits ends by itself; 0: one of them does not. */
+/* Returns when the last of the run's waits expires by itself; 0: one of them never does. */
 static int64_t last_end(const struct run *run)
 {
     struct scan_members all = wait_list_of(run);
@@ -139,8 +139,8 @@ static int64_t last_end(const struct run *run)
     return last;
 }
 
-/* A run whose waits have ended has not resumed, because it has no slot; or it is about
- * to. */
+/* A run whose waits have ended but that has not resumed has no slot, or is about to
+ * resume. */
 static void look_at_waits(const struct tracked *run, struct waiting *waiting)
 {
     if (!wait_list_has_ended(&run->run)) {

@@ -3,7 +3,7 @@
  *   a run is placed ─► 10 s ─► it still waits ─► one line for it; others wait their turn
  *
  * Each environment remembers two runs, the first that was placed and the newest. While the
- * first waits, no other has to be checked. When it has gone, the newest is the one most
+ * first waits, no other has to be checked. When it has left, the newest is the one most
  * likely to wait, if any does. */
 #include "core/fleet/waiting_log.h"
 

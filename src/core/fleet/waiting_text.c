@@ -30,7 +30,7 @@ const char *waiting_name(enum waiting_reason reason)
     return names[reason];
 }
 
-/* In dev, no session has the task right now; one may come back after a start. */
+/* In dev, no session has the task right now; one may return after a start. */
 static void explain_no_worker(const struct waiting *waiting, struct buf *out)
 {
     int64_t ago = SESSION_LOST_MS - waiting->returns_ms;

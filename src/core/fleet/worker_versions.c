@@ -80,7 +80,7 @@ void worker_sort(struct worker *worker)
             table_insert(&worker->queues_by_name, &worker->queues[i]);
 }
 
-/* Makes lookups by id find the tasks of this version, unless a newer version has them,
+/* Makes lookups by id find this version's tasks, except those that a newer version has
  * too. */
 static void index_tasks(struct workers *workers, size_t at)
 {
@@ -105,7 +105,7 @@ static bool is_newest_plain(const struct workers *workers, size_t at)
     return true;
 }
 
-/* Stores a schema once if a task of another version has the same. */
+/* Shares a schema that a task of another version already has. */
 static void share_schemas(const struct workers *workers, struct worker *worker)
 {
     for (size_t i = 0; i < worker->task_count; i++) {
@@ -143,8 +143,8 @@ void workers_promote(struct workers *workers, struct worker *worker, uint32_t po
 
 /* ---- removing versions ---- */
 
-/* Makes lookups find the tasks of the worker, which was at this index, in the newest of the
- * older versions: no newer version has the tasks that were found in it. */
+/* Makes lookups find the tasks of the worker, which was at this index, in the newest older
+ * version: no newer version has the tasks that were found in it. */
 static void unindex_tasks(struct workers *workers, const struct worker *worker, size_t at)
 {
     for (size_t i = 0; i < worker->task_count; i++) {
@@ -178,8 +178,8 @@ void workers_take(struct workers *workers, struct worker *worker)
     take_at(workers, at);
 }
 
-/* Returns true if own, what an environment has, is too much for its project, of which the
- * preview branches and the others have that many. */
+/* Returns true if `own`, the number that an environment has, is too high for its project,
+ * whose preview branches and other environments have that many. */
 static bool has_too_many(size_t own, size_t max, size_t branches, size_t others,
                          bool is_branch)
 {
@@ -334,7 +334,7 @@ const struct worker_task *workers_task_of(const struct workers *workers,
 
 /* ---- version numbers ---- */
 
-/* Days have eight digits, and numbers no leading zero. */
+/* Days have eight digits; numbers have no leading zero. */
 int version_compare(struct slice a, struct slice b)
 {
     struct slice day_a = { a.ptr, a.len < DAY ? a.len : DAY };
@@ -350,8 +350,8 @@ static const char *higher(const char *a, const char *b)
     return version_compare(slice_of(a), slice_of(b)) < 0 ? b : a;
 }
 
-/* Returns the version after `last`, which may be of a later day than today if the clock was
- * set back. */
+/* Returns the version after `last`, whose day may be later than today if the clock was set
+ * back. */
 static void version_after(const char *last, int64_t now_ms, char out[WORKER_VERSION_MAX])
 {
     char time[TIME_TEXT_LEN + 1], day[DAY + 1];

@@ -1,4 +1,4 @@
-/* ahead.c - chooses runs from the end of the orders, the busiest first. */
+/* ahead.c - chooses runs from the end of the orders, busiest first. */
 #include "core/live/ahead.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum {
     EVERY_CROWDED = 2, /* the same while not all busy runs fit into one frame */
     ROWS = 64,
     SENT_MAX = 4096,
-    /* With more rows remembered, only busy runs are sent ahead. */
+    /* Above this many remembered rows, only busy runs are sent ahead. */
     SENT_RESTING_MAX = SENT_MAX - 1024,
     STEPS_MAX = 1024,
     LAST_STEPS = 16, /* steps that show how often a run changes */
@@ -41,7 +41,7 @@ static struct ahead *ahead_begin(struct ahead **place)
     return *place;
 }
 
-/* A walk that never ends has many steps: when they are full, only the newer half is
+/* A walk that never ends has many steps: when the array is full, only the newer half is
  * kept. */
 void ahead_note_step(struct ahead **place, uint64_t seen, uint64_t applied)
 {
@@ -112,7 +112,7 @@ void ahead_count_conflated(const struct feed *feed, const struct run *run)
     }
 }
 
-/* Moves the rows from index `from` on to index `to`. */
+/* Moves the rows that begin at index `from` to index `to`. */
 static void move(struct ahead *ahead, uint32_t to, uint32_t from)
 {
     memmove(ahead->sent + to, ahead->sent + from,
@@ -186,7 +186,7 @@ static bool never_rests(const struct ahead *ahead, const struct candidate *one)
 }
 
 struct candidates {
-    struct candidate list[ROWS]; /* by weight; of equal ones the newest first */
+    struct candidate list[ROWS]; /* by weight; equal ones newest first */
     uint32_t count;
 };
 
@@ -208,17 +208,17 @@ static void add(struct candidates *best, struct candidate one)
 
 struct merged_end {
     const struct subscription *sub;
-    uint32_t end; /* places of its topic's order that are not looked at yet */
+    uint32_t end; /* places of its topic's order that are not yet visited */
 };
 
-/* One walk: that of the live subscriptions, or of one that catches up. */
+/* One walk: of the live subscriptions, or of a subscription that catches up. */
 struct walk {
     struct feed *feed;
     struct ahead *ahead;
     struct merged_end *lanes;
     uint32_t count;
     uint64_t seen, base;
-    int64_t id; /* of the subscription that its frames name */
+    int64_t id; /* the subscription that its frames name */
 };
 
 static struct merged_end lane_of(const struct subscription *sub)

@@ -2,16 +2,17 @@
  *
  *   its position ──► below cold: pages of the store ──► memory: its topic's order ──► live
  *
- * Live subscriptions that fell below cold read the same pages, as if they were one. Below
- * cold only the store has every run. It may be ahead of memory by commits that have
- * not been applied yet, so a page is merged with what memory has in its range. */
+ * Live subscriptions that fell below cold read the same pages, as if they were one
+ * subscription. Below cold, only the store has every run. It may be ahead of memory by
+ * commits that have not been applied yet, so a page is merged with what memory has in its
+ * range. */
 #include "core/live/catch_up.h"
 
 #include "base/mem.h"
 #include "core/live/frame.h"
 
 enum {
-    PLACES = 4096, /* looked at in one visit */
+    PLACES = 4096, /* visited at a time */
     PAGE_RUNS = 256,
     PAGE_BYTES = 256 * 1024,
 };
@@ -92,12 +93,12 @@ struct feed_read {
     struct subscription live;
     struct own_position lives; /* their position */
     size_t next;               /* rows of the page before this one were sent */
-    /* For this visit: the next run in memory after seen; NULL: not looked for, or there is
-     * none. */
+    /* For this visit: the next run in memory after seen; NULL: not searched for, or not
+     * found. */
     const struct run *memory;
-    uint64_t looked_to; /* for this visit: memory has nothing else up to here */
+    uint64_t looked_to; /* for this visit: memory has no other run up to here */
     bool arrived, failed;
-    struct quota *quota; /* the page takes from it while it is here, and how many bytes */
+    struct quota *quota; /* the page takes this many bytes from it while it is in memory */
     size_t held;
 };
 
@@ -144,8 +145,8 @@ static void hold_page(struct feed_read *read)
     quota_take(read->quota, read->held);
 }
 
-/* Handles a page that has arrived. Many feeds may have asked for one while there was memory
- * for one only: a feed that finds none left reads it again later. */
+/* Handles a page that has arrived. Many feeds may have requested one when there was memory
+ * for only one: a feed that finds none left reads it again later. */
 static void arrived(struct feed_read *read, enum store_status status)
 {
     struct feed *feed = read->feed;
@@ -167,7 +168,7 @@ static void on_page(struct store_read *read, enum store_status status)
     arrived(container_of(read, struct feed_read, walk.read), status);
 }
 
-/* Turns the one run that was read into a page of one. */
+/* Turns the run that was read into a page with one row. */
 static void on_run(struct store_read *load, enum store_status status)
 {
     struct feed_read *read = container_of(load, struct feed_read, load.read);
@@ -276,8 +277,8 @@ static bool wanted(const struct feed *feed, const struct feed_read *read,
     return false;
 }
 
-/* Makes one frame of rows, which the caller sends, and returns the new position. Frees the
- * page when every row was taken. */
+/* Builds one frame of rows, which the caller sends, and returns the new position. Frees the
+ * page once every row was taken. */
 static uint64_t take_page(struct feed *feed, struct feed_read *read)
 {
     struct subscription *sub = read->sub;

@@ -1,5 +1,4 @@
-/* certainty.c - calls waiters in the order in which they came, over several turns if need
- * be. */
+/* certainty.c - calls waiters in order of arrival, over several turns if need be. */
 #include "core/live/certainty.h"
 
 static void call_some(struct deferred *deferred)

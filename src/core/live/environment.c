@@ -3,7 +3,7 @@
  *   put:   change ──► run table ──► orders ──► update into the ring ──► topics marked
  *   evict: final runs only, lowest rev first; `cold` follows
  *
- * Eviction looks at the order of all runs from its old end. It passes unfinished runs, and
+ * Eviction looks at the order of all runs from its old end. It skips unfinished runs, and
  * continues after them the next time. */
 #include "core/live/environment.h"
 
@@ -315,7 +315,7 @@ bool environment_evict(struct environment *env, size_t keep)
             return true;
         uint32_t count = all->count;
         if (env->evict_from >= count) {
-            /* The order was squeezed meanwhile, or all of it was looked at. */
+            /* The order was compacted meanwhile, or all of it was visited. */
             env->evict_from = 0;
             return false;
         }
@@ -329,7 +329,7 @@ bool environment_evict(struct environment *env, size_t keep)
         forget(env, run, "ended runs exceed their share of memory");
         metric_add(M_EVICTED, 1);
         if (all->count != count)
-            env->evict_from = 0; /* the order was squeezed */
+            env->evict_from = 0; /* the order was compacted */
     }
     return false;
 }
@@ -362,7 +362,7 @@ bool environment_purge(struct environment *env, const struct store_position *pos
             continue;
         forget(env, place.run, "retention removed it");
         if (all->count != count)
-            i = order_after(all, *at); /* the order was squeezed */
+            i = order_after(all, *at); /* the order was compacted */
     }
     return false;
 }
@@ -380,7 +380,7 @@ static bool is_narrow(const struct view *view)
     return view->unwanted || (FIELDS_DEFAULT & ~view->skipped & ~view->fields);
 }
 
-/* Returns the view with all that its token allows. */
+/* Returns the view with everything that its token allows. */
 static struct view whole(const struct view *wanted)
 {
     struct view view = *wanted;

@@ -5,11 +5,11 @@
  *      └───────────── a walk reached the end: frame without `more` ◄───────┘
  *
  * A feed is visited only when its socket has taken everything. A complete feed takes every
- * update after seen from the ring, as shared frames. Any other walks the orders of its
+ * update after seen from the ring, as shared frames. Any other feed walks the orders of its
  * topics, merged by rev, and sends the newest state of each run that it missed, once. Then
  * it sends one frame of one subscription that catches up, in turn. So a client costs two
  * positions and the unsent rest of its last write; the final state always arrives, and a
- * run never goes backwards.
+ * run never moves backwards.
  *
  *   hub.c ── feed_visit ──► feed.c ── catch_up_visit, below cold ──► catch_up.c
  *     ▲                       │  ▲                                       │
@@ -35,7 +35,7 @@
 enum {
     TAKE_FRAMES = 64,        /* shared frames in one write */
     TAKE_BYTES = 256 * 1024, /* sent in one visit */
-    COUNT_PLACES = 16384,    /* looked at to count the runs that will be sent */
+    COUNT_PLACES = 16384,    /* visited to count the runs that will be sent */
     QUOTA_MS = 50,           /* between two checks whether clients have read enough */
 };
 
@@ -124,8 +124,8 @@ void feed_finish(struct feed *feed)
 }
 
 /* Chooses the topic whose changes wake the subscription, and whose order it walks. With
- * several tags any of them will do, since a matching run has all of them: the one with the
- * fewest runs is the shortest walk. */
+ * several tags any of them will do, because a matching run has all of them: the one with
+ * the fewest runs is the shortest walk. */
 static struct topic *choose_topic(struct hub *hub, const struct filter *filter)
 {
     struct topic *best = hub_topic(hub, filter->kind, filter->name);
@@ -319,8 +319,8 @@ static bool take_recent(struct feed *feed)
  * costs little of a turn. A run that is in several orders has one rev, and is sent once.
  * Some frames leave seen where it is, and take the busiest runs from the end (ahead.c).
  *
- * Below cold only the store has every run: a feed whose position is below it reads pages of
- * the store first (catch_up.c). */
+ * Below cold, only the store has every run: a feed whose position is below it reads pages
+ * of the store first (catch_up.c). */
 
 struct lane_place {
     const struct subscription *sub;
@@ -389,8 +389,8 @@ static bool lowest(const struct lane_place *lanes, uint32_t count, uint64_t afte
     return any;
 }
 
-/* Sends one frame of the live subscriptions, merged by rev; some runs go ahead of the walk
- * (ahead.h). Returns true when the subscriptions are complete after it. */
+/* Sends one frame of the live subscriptions, merged by rev; some runs are sent ahead of the
+ * walk (ahead.h). Returns true when the subscriptions are complete after it. */
 static bool walk_live(struct feed *feed)
 {
     struct environment *env = feed->env;
@@ -518,7 +518,7 @@ void feed_visit(struct feed *feed)
     set_lagging(feed, !complete);
     if (complete || feed->ops->busy(feed))
         log_behind(feed, !complete);
-    /* It waits for the timer, or for a page. */
+    /* The feed waits for the timer, or for a page. */
     bool waits = early || feed->lacks_quota ||
                  (catch_up_waits(feed) && (clean || catch_up_is_for_live(feed)));
     if (!complete && (caught || !waits) && !feed->ops->busy(feed))

@@ -7,7 +7,7 @@
 #include "core/wire/wire.h"
 #include "runcast/protocol.h"
 
-/* Most bytes of rows; the rest of a frame is for the envelope of the message. */
+/* Maximum bytes of rows; the rest of a frame is for the message's envelope. */
 enum { FRAME_BYTES = PROTOCOL_FRAME_BYTES - 4096 };
 
 static struct {

@@ -6,8 +6,8 @@
  *   later: [ tag a, tag b │ feed, feed ]        marked topics, and feeds to be visited
  *     └──► round: listeners of a, of b, then those feeds. What is marked meanwhile is for later
  *
- * The listeners of a topic are not lined up first. Between two changes they have all left
- * the CPU caches, so each is fetched once, while those before it are visited.
+ * The listeners of a topic are not put in line first. Between two changes they have all
+ * left the CPU caches, so each is fetched once, while those before it are visited.
  *
  * While memory may be out of date (certainty.h), no feed is visited: a frame without `more`
  * would report "in sync". Topics marked meanwhile are flushed after the end of the doubt.
@@ -28,7 +28,7 @@ enum {
     SUBSCRIPTION_AHEAD = 8, /* listeners */
     FEED_AHEAD = 4,
     SEND_AHEAD = 2,
-    /* Added places: a topic with one listener makes one small allocation. */
+    /* Places added at a time: a topic with one listener makes one small allocation. */
     LISTENERS_MORE = 3,
 };
 
@@ -184,8 +184,8 @@ static int64_t now_us(void)
 
 /* ---- a run in its orders ---- */
 
-/* Returns true if this tag is in the list before. A run may repeat a tag; its topic counts
- * once. */
+/* Returns true if this tag occurs earlier in the list. A run may repeat a tag; its topic
+ * counts once. */
 static bool tag_repeats(const struct tag_list *tags, uint32_t i)
 {
     for (uint32_t k = 0; k < i; k++)
@@ -231,7 +231,7 @@ void hub_insert_run(struct hub *hub, struct tracked *run)
         order_insert(&topics.list[i]->order, run);
 }
 
-/* Notes the first change since the last flush: the others reached the disk with it or
+/* Notes the first change since the last flush; all others reached the disk with it or
  * later. */
 static void begin_delivery(struct hub *hub)
 {
@@ -289,7 +289,7 @@ bool hub_is_through(const struct hub *hub)
     return is_over(&hub->round) && is_over(&hub->later);
 }
 
-/* Returns the feed of its next listener; NULL: there is none. */
+/* Returns the feed of the topic's next listener; NULL: there is none. */
 static struct feed *next_listener(struct topic *topic)
 {
     if (!topic->begun)
@@ -336,7 +336,7 @@ static struct feed *next_feed(struct hub *hub)
     return next_of_round(hub);
 }
 
-/* Returns true if the feed sends frames of its own (maybe one large run) or rows of live
+/* Returns true if the feed sends its own frames (maybe one large run) or rows of live
  * lists, not only a few shared frames. */
 static bool is_long(const struct feed *feed)
 {
@@ -362,8 +362,8 @@ static bool note_delivery(struct flusher *noter)
 /* Returns true if a listener's feed must be visited: not if it is in line itself, and once
  * for a change however many subscriptions it has. A feed that is not lagging has sent
  * everything up to `seen`. For a lagging one, the lowest byte of its last visit's `applied`
- * decides. If that is the same by chance, it is visited once what it waits for has come: a
- * socket, a page, the end of its interval. */
+ * decides. If that is the same by chance, the feed is visited once the thing it waits for
+ * arrives: a socket, a page, the end of its interval. */
 static bool is_due(const struct feed *feed)
 {
     uint64_t applied = feed->env->applied;
@@ -374,8 +374,8 @@ static bool is_due(const struct feed *feed)
 
 /* Takes the next feed out of its line. If it is a listener of a topic, prefetches what
  * visits to the next listeners need: a subscription, then its feed, then what its frames
- * are sent with. (In a function of its own GCC drops the prefetches, as they have no effect
- * that it knows.) */
+ * are sent with. (In a separate function, GCC drops the prefetches, because it sees no
+ * effect in them.) */
 static void step(struct hub *hub, struct feed *feed)
 {
     struct topic *topic = first_topic(hub);

@@ -1,4 +1,4 @@
-/* kept_view.c - one kept view for each topic and view, until its timer ends it. */
+/* kept_view.c - one kept view for each topic and view, until its timer expires. */
 #include "core/live/kept_view.h"
 
 #include "base/loop.h"

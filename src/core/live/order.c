@@ -1,4 +1,4 @@
-/* order.c - runs of one topic by last change: append, clear, squeeze, find.
+/* order.c - runs of one topic by last change: append, clear, compact, find.
  *
  *   rev   4    7    8    9   12   15
  *       [ B ][ - ][ C ][ - ][ A ][ D ]      A changed: its place at 7 is cleared, 12 is new
@@ -7,7 +7,7 @@
  * the rev plus one: odd, unlike the address of a run.
  *
  * An insert leaves cleared places of the same rev after its run. At start, inserts go
- * downwards: each finds such a place near by, so the runs after it need not move. */
+ * downwards: each finds such a place nearby, so the runs after it need not move. */
 #include "core/live/order.h"
 
 #include <assert.h>

@@ -2,8 +2,8 @@
  *
  *   dropped │ first ──► … ──► newest        drops the oldest when the updates exceed 4 MiB
  *
- * A client whose position is not below `dropped` finds here every change that it has not
- * seen, as frames that all clients with its view share. */
+ * A client whose position is not below `dropped` finds every change that it has not seen
+ * here, as frames shared by all clients with its view. */
 #include "core/live/recent.h"
 
 #include <string.h>

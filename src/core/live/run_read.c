@@ -1,11 +1,12 @@
-/* run_read.c - reads a run from memory, or from the store once for all who wait for it.
+/* run_read.c - reads a run from memory, or from the store, once for all callers that wait
+ * for it.
  *
  *   read ─► in memory? ── yes ─────────────────────────────────────────► done
  *               │ no
  *               ▼
  *             is it being loaded? ── yes ──► waits with the others ─┐
  *               │ no                                                ▼
- *               └──► store ─► loaded: some of those who wait, each turn ─► done
+ *               └──► store ─► loaded: some of the waiting callers, each turn ─► done
  *
  * A load in progress may be older than what a caller knows. It is joined only while every
  * change since it began is still in memory. */
@@ -17,7 +18,7 @@ struct run_load {
     struct environment *env;
     struct store_load load;
     enum store_status status; /* of the load */
-    uint64_t applied;         /* the load knows at least every change up to this seq */
+    uint64_t applied;         /* the load includes at least every change up to this seq */
     struct list reads;        // run_read::link
     struct deferred deferred;
 };

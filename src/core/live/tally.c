@@ -1,7 +1,7 @@
 /* tally.c - adds the changes since a count of the store to that count.
  *
- * A count knows the seq up to which it has seen everything. The store may be ahead of
- * memory: then the count waits until that seq is applied. Changes noted up to it are left
+ * A count has a seq up to which it includes everything. The store may be ahead of memory:
+ * then the count waits until that seq is applied. Changes noted up to that seq are left
  * out. */
 #include "core/live/tally.h"
 
@@ -25,9 +25,9 @@ struct tally_load {
     struct store_count count;
     enum store_status status; /* of the count */
     struct environment *env;
-    struct window *window; /* NULL: the result is not needed any more */
+    struct window *window; /* NULL: the result is no longer needed */
     struct query *query;
-    /* It counts the runs that leave the period, which are then subtracted. */
+    /* It counts the runs that leave the period, to be subtracted. */
     bool taken_away;
     int64_t from; /* the new start of the period */
     struct tally_change *changes;
@@ -118,7 +118,7 @@ static void complete(struct tally_load *load)
     add_changes(load, &sum);
     tally->load = NULL;
     if (failed && advances)
-        tally->exact = false; /* everything is counted again, from the new start on */
+        tally->exact = false; /* everything is counted again, from the new start */
     else if (!failed && advances)
         take_away(tally, &sum);
     else if (!failed)

@@ -6,9 +6,9 @@
  *                                                   not in memory: read from the store
  *
  * A pass sends one difference. If it takes several frames, it uses the window as it was
- * when the pass began; what comes or leaves meanwhile is for the next pass. Its frames say
- * `more` until a pass ends at the newest step. Runs that are not in memory are read a few
- * at a time. */
+ * when the pass began; runs that enter or leave meanwhile are for the next pass. Its frames
+ * say `more` until a pass ends at the newest step. Runs that are not in memory are read a
+ * few at a time. */
 #include "core/live/watch.h"
 
 #include <inttypes.h>
@@ -37,7 +37,7 @@ struct watch_page {
     struct page_run runs[PAGE_RUNS];
     unsigned count, waiting;
     bool failed;         /* the store failed */
-    struct quota *quota; /* which they take from, and how many bytes */
+    struct quota *quota; /* they take this many bytes from it */
     size_t held;
 };
 
@@ -181,8 +181,8 @@ static enum pass_end add_rows(struct watch *watch, const struct window_member *b
     return PASS_OVER;
 }
 
-/* Ends the pass: the client has what was in the window when it began. Returns true if more
- * is to be sent, or to be read from the store. */
+/* Ends the pass: the client has everything that was in the window when it began. Returns
+ * true if there is more to send, or to read from the store. */
 static bool end_pass(struct watch *watch)
 {
     watch->seen = watch->pass_step;
@@ -281,8 +281,8 @@ static void send_counts(struct watch *watch)
 
 /* ---- queries that take too long ---- */
 
-/* Rows continue without counts, so the error has no subscription id but names it in its
- * text. */
+/* Rows continue without counts, so the error has no subscription id, but its text names
+ * it. */
 static void refuse_counts(struct watch *watch)
 {
     struct buf message = { 0 };
@@ -342,7 +342,7 @@ static bool visit(struct watch *watch)
 }
 
 /* Returns true while the feed waits for the end of its interval. A difference that has
- * begun is sent to its end. */
+ * begun is sent completely. */
 static bool is_early(struct feed *feed)
 {
     struct loop *loop = feed->env->loop;

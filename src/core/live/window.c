@@ -1,4 +1,4 @@
-/* window.c - a set of entries sorted by id, and the last that have left it. */
+/* window.c - a set of entries sorted by id, and the last ones that have left it. */
 #include "core/live/window.h"
 
 #include <stdlib.h>
@@ -25,8 +25,8 @@ void window_destroy(struct window *window)
     free(window);
 }
 
-/* A run that was just triggered is newer than every entry. Its place takes one comparison,
- * since each entry that is looked at costs a cache miss. */
+/* A run that was just triggered is newer than every entry. Finding its place takes one
+ * comparison, because each entry that is read costs a cache miss. */
 uint32_t window_find(const struct window *window, const char *id)
 {
     uint32_t low = 0, high = window->count;
@@ -171,7 +171,7 @@ static int newest_first(const void *a, const void *b)
     return strcmp(right->id, left->id);
 }
 
-/* Finds the runs that were in the set at the step, and have left since. */
+/* Finds the runs that were in the set at the step and have left since. */
 static uint32_t gone_since(const struct window *window, uint64_t step,
                            struct window_member *members)
 {
@@ -190,7 +190,7 @@ static uint32_t gone_since(const struct window *window, uint64_t step,
     return count;
 }
 
-/* Returns the present entry of an id, which may have left and come back; NULL: none. */
+/* Returns the current entry of an id, which may have left and returned; NULL: none. */
 static const struct window_entry *entry_of(const struct window *window, const char *id)
 {
     uint32_t at = window_find(window, id);

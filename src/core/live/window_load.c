@@ -20,7 +20,7 @@ struct window_load {
     struct store_list list;
     enum store_status status; /* of the read */
     struct environment *env;
-    struct window *window; /* NULL: the result is not needed any more */
+    struct window *window; /* NULL: the result is no longer needed */
     struct query *query;
     uint64_t begun; /* env->applied when the read began */
     struct timer timer;
@@ -38,7 +38,7 @@ static void load_destroy(struct window_load *load)
 
 static void on_page(struct store_read *read, enum store_status status);
 
-/* Reads the runs after the last entry, as memory and store are now. */
+/* Reads the runs after the last entry, from memory and store as they are now. */
 static void read_page(struct window_load *load)
 {
     const struct window *window = load->window;
@@ -53,7 +53,7 @@ static void read_page(struct window_load *load)
     env->store->ops->read(env->store, &load->list.read);
 }
 
-/* Returns false if a run may have changed since, and its present state is not in memory. */
+/* Returns false if a run may have changed since, and its current state is not in memory. */
 static bool add_page(struct window_load *load)
 {
     struct window *window = load->window;
@@ -70,7 +70,7 @@ static bool add_page(struct window_load *load)
 }
 
 /* Adds runs that have changed since the read began. If the page ended before the last
- * matching run, only those newer than its end. */
+ * matching run, adds only those newer than its end. */
 static void add_changed(struct window_load *load, const char *end)
 {
     struct window *window = load->window;

@@ -1,4 +1,4 @@
-/* windows.c - the places of windows at topics, and which watches a change concerns.
+/* windows.c - the places of windows at topics, and the watches that a change concerns.
  *
  * A window that has changed is marked, and the feeds of its watches are put in line for a
  * visit. The first visit removes the mark (watch.c). */
@@ -223,7 +223,7 @@ static void evaluate_topic(const struct window_change *change, enum topic_kind k
         evaluate_list(change, &topic->places);
 }
 
-/* A run may lose tags; windows of these have no other topic of it. */
+/* A run may lose tags, and then no other topic of it leads to their windows. */
 static void evaluate_lost_tags(const struct window_change *change)
 {
     const struct tag_list *before = change->before ? change->before->tags : NULL;

@@ -1,8 +1,8 @@
 /* metadata.c - applies operations to JSON text, and builds a tree only along their paths.
  *
  * The object begins as one node, a span of its text. A node on an operation's path is
- * opened: its members become nodes of their own, again spans. In the end, opened nodes are
- * written again, and every other span is copied as it is.
+ * opened: its members become separate nodes, again spans. At the end, opened nodes are
+ * rewritten, and every other span is copied unchanged.
  *
  *   {"a": {"x": 1e400}, "n": 1}    increment n      opened: the root; a stays a span
  *   {"a":{"x": 1e400},"n":2}
@@ -23,7 +23,7 @@
 enum {
     WORK_MAX = 3000000, /* roughly nanoseconds: much of a turn */
     WORK_OF_VISIT = 2,
-    /* For each byte of a key that is read to the end, escapes included. */
+    /* For each byte of a key that is read completely, including escapes. */
     WORK_OF_KEY_BYTE = 6,
     WORK_OF_OPENING = 16, /* for each member that becomes a node */
     WORK_OF_OPERATION = 64,
@@ -297,7 +297,7 @@ static void remove_equal(struct editor *editor, struct metadata_node *node,
         struct slice element = span_of(editor, &node->children[i]);
         bool equal = scan_equal_within(element, value, &editor->left);
         if (!editor->left)
-            return; /* the whole list is refused: the array need not be right */
+            return; /* the whole list is refused: the array need not be correct */
         if (!equal)
             node->children[left++] = node->children[i];
     }

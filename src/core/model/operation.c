@@ -1,7 +1,7 @@
 /* operation.c - reads operations on metadata, and explains what is wrong with them.
  *
  * A key that starts with "$." is a path: parts after a dot, or in brackets as a number or
- * in quotes. The container that a number meets decides whether it is an index or a name. */
+ * in quotes. The container decides whether a number is an index or a name. */
 #include "core/model/operation.h"
 
 #include <math.h>

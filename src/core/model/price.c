@@ -13,8 +13,8 @@ bool price_read(struct slice text, double *cents)
     return true;
 }
 
-/* Reads the price of one machine. seen has a bit for each machine that was named before: a
- * second price is an error, since one of the two would be ignored. */
+/* Reads the price of one machine. seen has a bit for each machine named so far: a second
+ * price is an error, because one of the two would be ignored. */
 static bool read_machine(struct slice text, struct prices *prices, uint32_t *seen)
 {
     struct slice name;

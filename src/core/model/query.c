@@ -1,8 +1,7 @@
 /* query.c - copies filters of lists, and matches runs with them.
  *
  * A copy is one piece of memory: the query, the arrays of slices, then their texts. Lists
- * are sorted and without repetitions, so that all queries that mean the same have the same
- * key. */
+ * are sorted and without duplicates, so that all equivalent queries have the same key. */
 #include "core/model/query.h"
 
 #include <inttypes.h>

@@ -1,20 +1,18 @@
-/* queue.c - subqueues of waiting items, and which of their heads is next.
+/* queue.c - subqueues of waiting items, and which of their heads comes next.
  *
- * Items wait in heaps of three levels, all in the same order. Each audience has its own:
+ * Items wait in three levels of heaps, all in the same order. Each audience has its own:
  *
  *   queues::ready     heads of offers, whose queue is not paused and has a limit above 0
  *   └ offer           of a queue: heads of shares whose subqueue has an item and a slot
  *     └ share         of a subqueue: its items
  *
- * After any of that has changed, refresh adds, moves or removes the heads. So the next item
- * is at the top, and a change costs the logarithm of the number of items that wait.
- * Only a new limit costs more: it visits the subqueues of its queue that have something
- * running.
+ * After any of this has changed, refresh adds, moves or removes the heads. So the next item
+ * is at the top, and a change costs the logarithm of the number of items that wait. Only a
+ * new limit costs more: it visits the subqueues of its queue that have something running.
  *
  * Heads are ordered by their round before anything else. A head that was served, or that is
  * new, belongs to the round after that of the last one served. So everything in the heap
- * now is served once before any of it is served twice, even when new queues come all the
- * time.
+ * now is served once before any of it is served twice, even when new queues keep arriving.
  *
  * A subqueue lives while it has an item, a queue while it has a subqueue or a setting:
  * names that clients choose do not stay. */
@@ -29,7 +27,7 @@
 struct queue_node {
     struct queue_item *item;
     uint64_t round;  /* 0 in a subqueue's heap */
-    uint32_t *place; /* where its own index in a heap is noted, from 1; 0: not in a heap */
+    uint32_t *place; /* points to its own index in a heap, from 1; 0: not in a heap */
 };
 
 /* The items that wait in a subqueue for one audience. */
@@ -387,8 +385,8 @@ static void count_waiting(struct queues *queues, struct subqueue *subqueue,
 }
 
 /* Takes the item out of its subqueue, and returns the subqueue, or NULL if it had none. The
- * subqueue stays, so that the item can come back to it. The heads that queues::ready
- * compares must still exist: hence the refresh. */
+ * subqueue stays, so that the item can return to it. The heads that queues::ready compares
+ * must still exist: hence the refresh. */
 static struct subqueue *detach(struct queues *queues, struct queue_item *item)
 {
     struct subqueue *subqueue = item->subqueue;
@@ -553,7 +551,7 @@ const struct queue_item *queues_oldest_of(const struct queues *queues, struct sl
 }
 
 /* Counts items before this one, at most `most`. If a node is not before it, nothing below
- * that node is either, so it looks at about twice as many nodes as it counts. */
+ * that node is either, so it visits about twice as many nodes as it counts. */
 static uint32_t count_before(const struct queues *queues, const struct queue_heap *heap,
                              uint32_t place, const struct queue_item *item, uint32_t most)
 {

@@ -1,4 +1,4 @@
-/* run_end.c - errors that the gateway ends runs with, and checks of worker requests. */
+/* run_end.c - errors with which the gateway ends runs, and checks of worker requests. */
 #include "core/model/run_end.h"
 
 #include <stdio.h>

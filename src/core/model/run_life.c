@@ -55,8 +55,8 @@ enum life_state {
 static const struct {
     enum run_status status;
     enum run_execution execution;
-    /* A slot of its queue and environment; not while it waits: what it waits for may need
-     * that slot. A run whose waits have ended stays WAITING until it has one. */
+    /* A slot of its queue and environment; not while it waits, because the run it waits for
+     * may need that slot. A run whose waits have ended stays WAITING until it has one. */
     bool holds_slot;
 } states[STATE_COUNT] = {
     [STATE_DELAYED] =         { RUN_DELAYED,         EXECUTION_DELAYED,           false },
@@ -114,7 +114,7 @@ static const struct {
     { STATE_EXECUTING,   EVENT_INTERRUPTED,      STATE_INTERRUPTED },
     { STATE_EXECUTING,   EVENT_CANCEL,           STATE_CANCELING },
 
-    /* A waiting run may complete: its process can die while it waits. */
+    /* A waiting run may complete, because its process can die while it waits. */
     { STATE_WAITING,     EVENT_WAIT,             STATE_WAITING },
     { STATE_WAITING,     EVENT_WAIT_OVER,        STATE_EXECUTING },
     { STATE_WAITING,     EVENT_RETRY_SOON,       STATE_PAUSED },
@@ -206,8 +206,8 @@ bool run_is_with_worker(const struct run *run)
 
 /* ---- errors ---- */
 
-/* The codes of internal errors. A code that ends in _ stands for all that begin with it.
- * Any other code is a SYSTEM_FAILURE that may be retried. */
+/* The codes of internal errors. A code that ends in _ stands for all codes that begin with
+ * it. Any other code is a SYSTEM_FAILURE that may be retried. */
 /* clang-format off */
 static const struct error_code {
     const char *code;

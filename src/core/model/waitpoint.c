@@ -142,7 +142,7 @@ static enum err read_body(const struct document *document, struct slice body,
     return OK;
 }
 
-/* Finds the output, which is the last member. The separator before it cannot be inside a
+/* Finds the output, which is the last member. The separator before it cannot occur inside a
  * text, where its quotes would be escaped. Returns an absent slice if there is no
  * output. */
 static struct slice find_output(struct slice body, struct slice *head)

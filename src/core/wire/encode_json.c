@@ -31,7 +31,7 @@ static void add_tags(const struct tag_list *tags, struct buf *out)
     buf_add_char(out, ']');
 }
 
-/* Field names are short, and have nothing that JSON escapes. */
+/* Field names are short, and contain nothing that JSON escapes. */
 static void add_fields(uint32_t fields, struct buf *out)
 {
     bool first = true;

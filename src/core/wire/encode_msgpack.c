@@ -14,8 +14,8 @@ static int append(void *out, const char *bytes, size_t len)
     return 0;
 }
 
-/* A str is UTF-8, which has no halves of surrogate pairs. Each half becomes U+FFFD, which
- * also has three bytes. */
+/* A str is UTF-8, which has no surrogate halves. Each half becomes U+FFFD, which also has
+ * three bytes. */
 static void pack_text(msgpack_packer *packer, struct slice text)
 {
     static const char replacement[] = "\xEF\xBF\xBD";
@@ -56,8 +56,8 @@ static void pack_fields(msgpack_packer *packer, uint32_t fields)
             pack_text(packer, slice_of(field_name((enum field)field)));
 }
 
-/* Adds JSON that has to be made first. Its length is known only afterwards, so the str gets
- * the longest head (str 32), which is filled in then. */
+/* Adds JSON that has to be rendered first. Its length is known only afterwards, so the str
+ * gets the longest head (str 32), which is filled in then. */
 static void add_made_json(const struct value *value, struct buf *out)
 {
     enum { HEAD = 5 };

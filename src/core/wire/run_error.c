@@ -1,4 +1,4 @@
-/* run_error.c - reads a stored error, and writes the members that clients know. */
+/* run_error.c - reads a stored error, and writes the members that clients understand. */
 #include "core/wire/run_error.h"
 
 #include "base/json/scan.h"
@@ -64,7 +64,7 @@ static void render_code(struct bytes *error, const struct error_texts *texts,
         rope_add(out, error, words);
     }
     buf_add_char(out, '"');
-    add_raw(",\"stackTrace\":", error, texts->stack, out); /* of a crash: standard error */
+    add_raw(",\"stackTrace\":", error, texts->stack, out); /* for a crash: standard error */
     buf_add_char(out, '}');
 }
 

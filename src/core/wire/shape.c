@@ -84,7 +84,7 @@ struct writer {
 
 enum { SCRATCH_MOST = 1 << 20 };
 
-/* The text of a column with JSON is made here first. */
+/* The text of a column that holds JSON is built here first. */
 static struct rope scratch;
 
 /* If the column belongs to the row, writes its name and returns true. */
@@ -256,7 +256,7 @@ static void read_error(struct slice error, struct slice texts[ERROR_MEMBERS])
             texts[i] = (struct slice){ 0 };
 }
 
-/* Renders an error of one of the four kinds, with all that its kind requires. */
+/* Renders an error of one of the four kinds, with every member that its kind requires. */
 static void render_stored_error(struct bytes *error, bool old)
 {
     struct slice texts[ERROR_MEMBERS];
@@ -297,7 +297,7 @@ static void add_error(struct writer *w)
 
 /* ---- the row ---- */
 
-/* A packet without a type is shown with the type of its content. */
+/* A packet without a type gets the type of its content. */
 static void add_packet(struct writer *w, uint32_t bit, const char *name,
                        struct bytes *content, uint32_t type_bit, const char *type_name,
                        const struct bytes *type)

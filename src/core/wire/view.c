@@ -1,4 +1,4 @@
-/* view.c - the names of a run's fields in messages, and uses of a view. */
+/* view.c - the names of a run's fields in messages, and the uses of a view. */
 #include "core/wire/view.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* wire_read.c - reads a client's message from JSON into a struct wire_message.
  *
  * Unknown members are ignored, so that newer clients can talk to older gateways, and noted,
- * so that the client learns which ones. null means absent. A member of a wrong type or
+ * so that the client learns which ones. null means absent. A member with a wrong type or
  * value is refused, and the error names it. A quoted text of the client is cut at the end
  * of a character. */
 #include "core/wire/wire.h"
@@ -16,7 +16,7 @@
 
 enum {
     DEPTH_MAX = 64,
-    /* Length of a run or batch id. An id that is not one of ours matches nothing. */
+    /* Maximum length of a run or batch id. A foreign id matches nothing. */
     ID_CHARS_MAX = 64,
     TASKS_MAX = 64,
     TASK_CHARS_MAX = 256,
