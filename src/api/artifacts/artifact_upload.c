@@ -36,7 +36,7 @@ struct artifact_writer {
     size_t others;
     bool has_file;
     int64_t received; /* bytes of the file */
-    size_t came;      /* bytes of the body since the last check of the rate */
+    size_t came;      /* bytes of the body received since the last check of the rate */
     struct timer rate;
     struct buf pending; /* to be written next */
     bool whole;         /* the whole body has arrived */
@@ -62,7 +62,7 @@ static void writer_free(struct artifact_writer *writer)
     free(writer);
 }
 
-/* Detaches the call, which is about to be answered. */
+/* Detaches the call, which is about to get its response. */
 static struct api_call *take_call(struct artifact_writer *writer)
 {
     struct api_call *call = writer->call;

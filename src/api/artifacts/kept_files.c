@@ -1,6 +1,6 @@
 /* kept_files.c - files of deployments: each request by jobs on files or by the store.
  *
- *   taking:   hashed by a job ─┬─► folder: the job has given the file a second name, too
+ *   taking:   hashed by a job ─┬─► folder: the job has given the file a second name too
  *                              └─► store: each piece is read by a job ─► put into the store
  *   reading:  folder: a job; store: as many pieces as the limit holds */
 #include "api/artifacts/kept_files.h"

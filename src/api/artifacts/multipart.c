@@ -117,7 +117,7 @@ static enum err begin_part(struct multipart *multipart)
     return err;
 }
 
-/* Collects the head up to the empty line, which may come at once. */
+/* Collects the head up to the empty line, which may be the first line. */
 static enum err take_head(struct multipart *multipart, char c)
 {
     struct buf *line = &multipart->line;

@@ -51,7 +51,7 @@ void batch_commit_finish(struct batch_commit *commit)
 static void note_runs(struct batch_commit *commit)
 {
     struct batch *batch = &commit->batch;
-    size_t older = 0; /* items whose runs this batch did not make */
+    size_t older = 0; /* items whose runs this batch did not create */
     if (!batch->runs)
         batch->runs = mem_new_array(struct batch_run, commit->count);
     batch->count = commit->count;

@@ -229,7 +229,7 @@ static void on_old_blocked(struct blocking *blocking, enum err status)
     reply_old(container_of(commit, struct batch_creation, commit), status);
 }
 
-/* Continues with the batch that has the key. The parent of this request waits for it,
+/* Continues with the batch that has the key. The parent of this request waits for it
  * too. */
 static void on_old(struct batch_load *load, enum err status)
 {

@@ -92,7 +92,7 @@ static enum err read_index(struct batch_lines *lines, uint32_t *index)
     return OK;
 }
 
-/* Reads the task, also of an item that is too large. */
+/* Reads the task, even of an item that is too large. */
 static enum err read_task(struct batch_lines *lines, uint32_t index, struct buf *task)
 {
     struct api_call *call = lines->call;
@@ -199,7 +199,7 @@ static enum err read_line(struct batch_lines *lines)
 }
 
 /* Takes a part of one line. Discards the rest of a line that is too long: index and task
- * came first. */
+ * come first. */
 static enum err take_part(struct batch_lines *lines, struct slice part)
 {
     lines->line_len += part.len;

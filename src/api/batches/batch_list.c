@@ -1,6 +1,6 @@
 /* batch_list.c - lists the batches of an environment page by page, newest first.
  *
- *   documents of one page ─► read one after the other, in time slices ─► the page
+ *   documents of one page ─► read one after another, in time slices ─► the page
  *
  * The store scans them by id, which begins with the creation time; the cursor is the id
  * of the last batch shown. Unfinished runs are counted in memory: a run that is not

@@ -143,9 +143,9 @@ static void on_over(struct held_call *held, enum err status)
 }
 
 /* Waits for a random one of the unfinished runs. When it ends, only a part of them is
- * left: a batch of a thousand runs is loaded about eight times in all, whatever the
- * order in which its runs end, and no memory of it is held while the call waits. For a
- * batch that is not sealed, load has already begun to listen. */
+ * left: a batch of a thousand runs is loaded about eight times in all, whatever the order
+ * in which its runs end, and uses no memory while the call waits. For a batch that is not
+ * sealed, load has already begun to listen. */
 static enum err hold(struct retrieve *op, const struct batch *batch)
 {
     const char *run_id = batch_draw_unfinished(batch, op->call->env);

@@ -1,8 +1,8 @@
 /* open_batches.c - the table of open batches, by environment and id.
  *
- * Lists in order of last use, one per environment and one of all, say which to forget
- * first. Each call that brings items opens at most one batch and forgets at most two
- * expired ones, so that no call has to forget thousands at once. */
+ * Lists in order of last use, one per environment and one of all, show which to forget
+ * first. Each call with items opens at most one batch and forgets at most two expired ones,
+ * so that no call has to forget thousands at once. */
 #include "api/batches/open_batches.h"
 
 #include <stdio.h>

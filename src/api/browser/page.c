@@ -76,7 +76,7 @@ WEB_FILE(dashboard_js);
 WEB_FILE(dashboard_css);
 WEB_FILE(dashboard_icon);
 
-/* Browsers ask each time whether they have the newest file, and get 304 if they do. */
+/* Browsers check each time whether they have the newest file, and get 304 if they do. */
 static const char cache_control[] = "no-cache";
 
 static bool is_here(const struct api_call *call)

@@ -10,8 +10,8 @@
  *
  * Every wrong code gets the same response, so that guessing reveals nothing. The code of a
  * link is a token that grants nothing else (bootstrap_generate_link). It is stored, and
- * ends with its use, in the same commit that makes the other token. A sign-in by a personal
- * token ends with that token. A sign-in cannot make or confirm another one. */
+ * using it removes it, in the commit that creates the other token. A sign-in by a personal
+ * token expires with that token. A sign-in cannot create or confirm another one. */
 #include <ctype.h>
 
 #include "accounts/account_writer.h"
@@ -75,8 +75,8 @@ static bool is_link(const char *code)
     return strncmp(code, BOOTSTRAP_LINK_PREFIX, strlen(BOOTSTRAP_LINK_PREFIX)) == 0;
 }
 
-/* Finds the one-time link or personal token that a code is. Returns NULL if it is unknown,
- * has ended, or is itself a sign-in. */
+/* Finds the one-time link or personal token with this code. Returns NULL if it is unknown,
+ * has expired, or is itself a sign-in. */
 static struct secret *find_code(struct accounts *accounts, struct slice code,
                                 int64_t now_ms)
 {
@@ -172,7 +172,7 @@ static void sign_in_begin(struct signing *op)
 }
 
 /* Refuses requests while this gateway does not lead, and from pages of another address.
- * Such a page could begin logins in the name of its visitor, and without a preflight. */
+ * Such a page could start logins in its visitor's name without a preflight. */
 static enum err check_page(struct api_call *call)
 {
     enum err refused = api_check_lead(call->api, &call->why);
@@ -187,7 +187,7 @@ static enum err check_page(struct api_call *call)
 
 /* ---- by a one-time link or a token ---- */
 
-/* Reads the code of the body, and writes it to out if it is valid. */
+/* Reads the code from the body, and writes it to out if it is valid. */
 static enum err read_code(struct api_call *call, char out[PERSONAL_TOKEN_MAX])
 {
     json_t *body;
@@ -316,7 +316,7 @@ static void on_signed_out(struct account_write *write, enum err status)
     free(op);
 }
 
-/* A page calls this with whatever its tab has, so a token of a program is refused. */
+/* A page calls this with whatever token its tab has, so a program's token is refused. */
 static enum err sign_out(struct api_call *call)
 {
     if (!call->identity->secret->signed_in)
@@ -380,8 +380,8 @@ static void reply_login(struct api_call *call, const struct login *login)
     buf_finish(&url);
 }
 
-/* Reads the part of an address that logins are counted by. For IPv6 that is the site, since
- * a client with one address of it may have all. */
+/* Reads the part of an address by which logins are counted. For IPv6 this is the site,
+ * because a client with one of its addresses may have all of them. */
 static void read_network(const char *peer, unsigned char network[LOGIN_NETWORK_LEN])
 {
     struct address address = { 0 };
@@ -477,8 +477,8 @@ static enum err refuse_login(struct api_call *call)
     return OK;
 }
 
-/* The CLI lets its user type an approval code again after 400. It takes any other refusal
- * for the end of the login. */
+/* The CLI lets its user type an approval code again after 400. It treats any other refusal
+ * as the end of the login. */
 static enum err prove(struct api_call *call, const json_t *body)
 {
     struct login *login;

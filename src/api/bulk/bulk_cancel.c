@@ -1,7 +1,7 @@
 /* bulk_cancel.c - cancels the runs of a slice.
  *
- * After a crash between the cancels and the commit of the document, the slice is done
- * again: a run that this same action has canceled counts as a success. */
+ * After a crash between the cancels and the commit of the document, the slice is repeated:
+ * a run that this same action has canceled counts as a success. */
 #include "api/bulk/bulk_work.h"
 
 static bool was_ours(const struct run *run, const char *action)

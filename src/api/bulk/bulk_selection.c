@@ -1,4 +1,4 @@
-/* bulk_selection.c - reads and stores which runs a bulk action selects.
+/* bulk_selection.c - reads and stores the selection of a bulk action's runs.
  *
  *   {"runIds":["run_…",…]}                              each once, newest first
  *   {"vocabulary":1,"filter":{"filter[tag]":"a,b",…}}   the parameters of a list call

@@ -15,9 +15,9 @@
  * slice returns to it.
  *
  * Each turn is one slice, so several actions make progress at the same time. If a filter
- * matches so little that the store stops the read as too slow, it is read in windows of
+ * matches so few runs that the store aborts the read as too slow, it is read in windows of
  * time, from the newest back. A window that was read in time is followed by one of twice
- * the length. One that is too slow is tried again with a quarter of its length; if that is
+ * the length. One that is too slow is retried with a quarter of its length; if that is
  * below WINDOW_LEAST_MS, the action is aborted. */
 #include "api/bulk/bulk_work.h"
 
@@ -28,7 +28,7 @@ enum {
     RETRY_MS = 1000,
     WINDOW_FIRST_MS = 7 * 24 * 3600 * 1000,
     WINDOW_LEAST_MS = 60 * 1000,
-    TOLD_AT_ONCE = 16, /* waiting calls answered between two looks at the clock */
+    TOLD_AT_ONCE = 16, /* waiting calls that get a response between checks of the clock */
 };
 
 /* ---- the other environments of the project ---- */
@@ -132,7 +132,7 @@ static void forget_oldest(struct bulk_queue *queue)
     bulk_action_destroy(oldest);
 }
 
-/* How many actions are kept of a project, and of its preview branches. */
+/* The number of actions kept of a project, and of its preview branches. */
 struct kept {
     uint64_t all, branches;
 };
@@ -267,8 +267,8 @@ static void keep_counting(struct bulk_queue *queue)
     next_turn(queue);
 }
 
-/* The window is finished: continues with the next one, begins the work after counting,
- * or ends the action. */
+/* The window is complete: continues with the next one, begins the work after counting, or
+ * ends the action. */
 static void window_over(struct bulk_queue *queue)
 {
     struct bulk_action *action = queue->now;
@@ -278,7 +278,7 @@ static void window_over(struct bulk_queue *queue)
     if (start > action->from) {
         next->to = start - 1;
         action->window_ms *= 2;
-        keep_counting(queue); /* also after counting, where losing only `to` does no harm */
+        keep_counting(queue); /* even after counting, where losing only `to` does no harm */
     } else if (!next->counted) {
         next->counted = true;
         next->to = action->until;

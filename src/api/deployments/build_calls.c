@@ -1,10 +1,10 @@
 /* build_calls.c - the calls of builders while they build: dequeue and heartbeat.
  *
  *   dequeue, held ─► [{deployment, archive, buildEnvVars, key, …}]
- *   heartbeat     ─► ok, or 409: the builder does not have the deployment any more
+ *   heartbeat ─► ok, or 409: the builder no longer has the deployment
  *
  * A deployment in an environment that the token does not serve is 404. A builder may send
- * which attempt it has, so that two builders with one token are distinguished. */
+ * the number of its attempt, to distinguish two builders with one token. */
 #include "api/deployments/build_calls.h"
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_calls.h"
@@ -93,7 +93,7 @@ static void add_build(struct buf *out, const struct api_call *call,
     buf_finish(&url);
 }
 
-/* A response with a build, until it is known whether the builder has received it. */
+/* A response with a build, until it is known whether the builder received it. */
 struct build_handing {
     struct delivery delivery;
     struct deployments *all;

@@ -1,10 +1,10 @@
-/* build_results.c - takes the result of a build, and serves what is kept of it.
+/* build_results.c - receives the result of a build, and serves the files that are kept.
  *
  *   complete, ok     ─► the index, written and synced ─► DEPLOYED ─► current ─► answered
  *   complete, failed ─► FAILED ─► answered
- *   A repetition meanwhile is 503; afterwards it gets the same answer.
+ *   A repetition meanwhile gets 503; afterwards it gets the same response.
  *
- *   archive: read in pieces, each when the one before is sent
+ *   archive: read in pieces, each when the previous one is sent
  *
  * The archive and the index are for the machines that execute the version. */
 #include "api/artifacts/kept_files.h"
@@ -62,7 +62,7 @@ static void build_completing_refuse(struct completing *op, enum err err)
     api_reply_error(call, err);
 }
 
-/* Also answers for a version that is current already, if the builder repeats the call. */
+/* Also replies for a version that is already current, if the builder repeats the call. */
 static void reply_completed(struct api_call *call, const struct deployment *deployment)
 {
     struct buf out = { 0 };
@@ -124,7 +124,8 @@ static enum err decide_complete(struct deployment_command *command,
     return OK;
 }
 
-/* Watchers were called before this, so a deployment that is settled is answered here. */
+/* Watchers were called before this, so the call of a settled deployment gets its response
+ * here. */
 static void on_decided(struct deployment_command *command, struct deployment *deployment,
                        enum err status)
 {
@@ -273,7 +274,7 @@ enum err build_complete(struct api_call *call)
         refused = explain(&call->why, ERR_NOT_FOUND, "Deployment not found");
     else if (deployment->row.status == DEPLOYMENT_DEPLOYED &&
              deployment_is_settled(deployment) && members_is_true(body, "ok"))
-        reply_completed(call, deployment); /* the answer was lost, so it was repeated */
+        reply_completed(call, deployment); /* the response was lost, so it was repeated */
     else
         refused = complete(call, deployment, fields, body);
     body_fields_free(fields);
@@ -341,8 +342,8 @@ static void begin_sending(struct file_sending *op)
 }
 
 /* Explains a missing file. The version may have been dropped in between. If not, its file
- * was removed by other means: machines that have the version must not get that it is no
- * longer kept, for they would remove it, too. */
+ * was removed by other means: machines that have the version must not be informed that it
+ * is no longer kept, because they would remove it too. */
 static enum err explain_missing(const struct file_sending *op)
 {
     const struct deployment *deployment =

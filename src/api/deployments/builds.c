@@ -1,7 +1,7 @@
-/* builds.c - hands out deployments to builders.
+/* builds.c - assigns deployments to builders.
  *
- * The hand-out is written first. So a builder that gets a response has the deployment, and
- * one that gets none has nothing. */
+ * The assignment is written first. So a builder that gets a response has the deployment,
+ * and one that gets none has nothing. */
 #include "api/deployments/builds.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ void build_log_add(struct build_log *log, const struct secret_filter *filter,
                    struct slice piece)
 {
     secret_scan_add(&log->scan, filter, piece, &log->text);
-    if (log->text.len > BUILD_LOG_MAX + LOG_SLACK) /* not for each piece */
+    if (log->text.len > BUILD_LOG_MAX + LOG_SLACK) /* not after each piece */
         cut_log(log);
 }
 
@@ -99,8 +99,8 @@ static const struct builder *builder_for(const struct deployments *all,
     return NULL;
 }
 
-/* A builder that is silent for less than BUILDER_LOST_MS is not lost. So where one has
- * built before, it is expected for that long after a start. */
+/* A builder that is silent for less than BUILDER_LOST_MS is not lost. So if one has built
+ * before, it is expected for that long after a start. */
 static bool is_expected(const struct deployments *all, const struct account *account)
 {
     const struct deployment_set *set = slots_get(&all->sets, account->number);
@@ -270,8 +270,8 @@ static void on_prepare(struct deferred *turn)
     end_wait(wait, deployment);
 }
 
-/* Takes the deployment back from a builder. That waits for another one, unless it was
- * canceled. */
+/* Takes the deployment back from a builder, which then waits for another one unless its
+ * wait was canceled. */
 static void let_go(struct build_wait *wait)
 {
     wait->deployment->handing = false;
@@ -419,7 +419,7 @@ static enum err decide_return(struct deployment_command *command,
     return OK;
 }
 
-/* If it could not be written, the builder's silence shows it. */
+/* If this could not be written, the builder's silence reveals it. */
 static void on_returned(struct deployment_command *command, struct deployment *deployment,
                         enum err status)
 {

@@ -15,7 +15,7 @@ static const char *const names[DEPLOYMENT_STATUSES] = {
 
 enum { BADLY = TO(FAILED) | TO(CANCELED) | TO(TIMED_OUT) };
 
-/* Which statuses may follow. A build that begins again goes back to PENDING. */
+/* The statuses that may follow. A build that restarts returns to PENDING. */
 static const unsigned follows[DEPLOYMENT_STATUSES] = {
     [DEPLOYMENT_PENDING] = TO(INSTALLING) | BADLY,
     [DEPLOYMENT_INSTALLING] = TO(PENDING) | TO(BUILDING) | TO(DEPLOYING) | BADLY,
@@ -100,7 +100,7 @@ static bool begins_character(char c)
     return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-/* Returns the whole characters that the first `most` bytes have. */
+/* Returns the whole characters within the first `most` bytes. */
 static struct slice beginning(struct slice text, size_t most)
 {
     if (text.len <= most)

@@ -1,7 +1,7 @@
 /* deployment_commands.c - decides commands on deployments in order, and writes the results.
  *
  * A rotation of the vault's key rewrites the document of a build's variables. A commit that
- * conflicts with that reads the version that the document has now, and is tried again. */
+ * conflicts with that reads the document's current version, and is retried. */
 #include "api/deployments/deployment_commands.h"
 
 #include "accounts/accounts.h"
@@ -90,7 +90,7 @@ struct deployment *deployments_by_version(struct deployments *all, uint32_t env,
 
 static void on_turn(struct deferred *turn);
 
-/* Inserts by id. Ids are in the order in which deployments were made. */
+/* Inserts by id. Ids are in the order in which deployments were created. */
 static void insert(struct deployment_set *set, struct deployment *deployment)
 {
     struct list *place = set->all.next;
@@ -202,8 +202,8 @@ static struct change change_of(const struct deployment *deployment, enum documen
     };
 }
 
-/* Variables are stored with the row, and removed with the build. A row that begins with its
- * end has none. */
+/* Variables are stored with the row, and removed with the build. A row that is final from
+ * the start has none. */
 static bool writes_variables(const struct deployment *deployment)
 {
     bool ends = deployment_is_final(deployment->next.status);

@@ -1,4 +1,4 @@
-/* deployment_due.c - times deployments out, and repeats builds that were cut off.
+/* deployment_due.c - times out deployments, and repeats interrupted builds.
  *
  *   PENDING      15 minutes without a builder            ─► TIMED_OUT
  *   being built  deploy-timeout since its builder began  ─► TIMED_OUT

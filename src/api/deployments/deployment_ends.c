@@ -1,7 +1,7 @@
 /* deployment_ends.c - the calls that fail, cancel, finalize or promote a deployment.
  *
- * Changes are commands on the row, so that of two at once each sees the other's. A final
- * deployment stays as it is. */
+ * Changes are commands on the row, so that the second of two concurrent changes sees the
+ * first. A final deployment stays as it is. */
 #include "api/deployments/build_calls.h"
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_calls.h"
@@ -215,7 +215,7 @@ enum err deployment_cancel(struct api_call *call)
 
 /* ---- progress ---- */
 
-/* Refuses: the gateway's own builder reports how far it is. */
+/* Refuses: the gateway's own builder reports its progress. */
 static enum err decide_progress(struct deployment_command *command,
                                 const struct deployment *deployment,
                                 struct deployment_row *next)

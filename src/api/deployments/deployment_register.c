@@ -5,7 +5,7 @@
  *                                   └─► refused (an invalid cron): FAILED
  *
  * The version is known but not current: schedules, limits and waiting runs change when it
- * is promoted. Only the build itself may call this, with the key that it was given. */
+ * is promoted. Only the build itself may call this, with the key it was given. */
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_calls.h"
 #include "api/deployments/deployment_show.h"
@@ -86,7 +86,7 @@ static void on_linked(struct deployment_command *command, struct deployment *dep
         reply_made(call, &made);
 }
 
-/* Returns true if the body is the reason. After any other refusal, another try may
+/* Returns true if the body is the reason. After any other refusal, another attempt may
  * succeed. */
 static bool is_final_refusal(enum err status)
 {
@@ -152,7 +152,7 @@ static enum err check(struct api_call *call, const struct deployment *deployment
     return OK;
 }
 
-/* Answers a second try with what the first has made. Returns false if there was none. */
+/* Answers a second attempt with the first one's result. Returns false if there was none. */
 static bool reply_linked(struct api_call *call, const struct deployment *deployment)
 {
     const struct worker *worker = show_worker_of(deployment);

@@ -1,4 +1,4 @@
-/* deployment_settings.c - answers how the CLI should deploy to an environment.
+/* deployment_settings.c - shows how the CLI should deploy to an environment.
  *
  *   a builder is connected ─► 200: send a bundle
  *   none is, but the gateway's own may still connect ─► held ─┬─► a builder connects: 200
@@ -9,7 +9,7 @@
 #include "api/request/connection_limit.h"
 #include "base/mem.h"
 
-/* A call that is held until a builder comes. */
+/* A call that is held until a builder connects. */
 struct settings_wait {
     struct api_call *call;
     struct builder_watch watch;

@@ -24,7 +24,7 @@ const struct worker *show_worker_of(const struct deployment *deployment)
                : NULL;
 }
 
-/* Returns the platform of the machine that built it, or is likely to. */
+/* Returns the platform of the machine that built it, or is likely to build it. */
 static const char *platform_of(const struct deployment *deployment)
 {
     const char *built = deployment->row.architecture;
@@ -182,8 +182,8 @@ static void add_decoded(struct buf *out, struct slice object, const char *member
     bytes_unref(text);
 }
 
-/* Adds the files that could not be imported, which are the stack of such an error: a JSON
- * list. Returns false if there are none. */
+/* Adds the files that could not be imported. The error's stack has them, as a JSON list.
+ * Returns false if there are none. */
 static bool add_causes(struct buf *out, struct slice stack)
 {
     struct slice entry;

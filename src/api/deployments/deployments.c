@@ -3,7 +3,7 @@
  *   a row has changed ─┬─► no builder has it: its key is dismissed
  *                      ├─► DEPLOYED: runs may have its version ─► promoted, unless skipped
  *                      ├─► ended otherwise: its version and its files are removed
- *                      └─► the next pending one is handed out */
+ *                      └─► the next pending one is assigned */
 #include "api/deployments/deployments.h"
 
 #include "api/artifacts/kept_files.h"
@@ -240,8 +240,8 @@ static void on_change(struct deployment *deployment, enum deployment_status befo
 
 /* ---- restoring ---- */
 
-/* Checks that the variables can be opened: a key that does not open them ends the start.
- * They stay in the store until a builder gets them. */
+/* Checks that the variables can be opened: a key that does not open them makes the start
+ * fail. They stay in the store until a builder gets them. */
 static enum err restore_variables(struct deployments *all, uint32_t env,
                                   const struct document *document, struct failure *why)
 {
@@ -269,7 +269,7 @@ enum err deployments_restore(struct deployments *all, struct environment *env,
     struct deployment *deployment = deployments_add(all, env->number, &row, NULL);
     struct worker *worker = worker_of(deployment);
     deployment->document = document->version;
-    deployment->tries = RESTORED_TRIES; /* unknown; the next may be the last */
+    deployment->tries = RESTORED_TRIES; /* unknown; the next one may be the last */
     count_stored(deployment);
     workers_reserve_version(env->fleet->workers, slice_of(deployment->row.version));
     bool is_deployed = deployment->row.status == DEPLOYMENT_DEPLOYED;
@@ -296,7 +296,7 @@ static struct slice id_of(const char *name, int *which)
     return text;
 }
 
-/* Also finds one that is not written yet: its archive may come before it. */
+/* Also finds one that is not yet written: its archive may be written before it. */
 static const struct deployment *find_any(const struct deployment_set *set, struct slice id)
 {
     if (!set)
@@ -334,7 +334,7 @@ static void go_on(struct deployment *deployment)
 {
     bool is_deployed = deployment->row.status == DEPLOYMENT_DEPLOYED;
     if (is_deployed && deployment->row.archive_bytes && !worker_of(deployment))
-        version_drop(deployment); /* finishes what a crash cut off */
+        version_drop(deployment); /* finishes what a crash interrupted */
     else if (is_deployed && deployment->row.promotes)
         promote(deployment);
     else

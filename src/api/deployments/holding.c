@@ -1,4 +1,4 @@
-/* holding.c - waits for the end of a build, and answers the CLI. */
+/* holding.c - waits for the end of a build, and replies to the CLI. */
 #include "api/deployments/holding.h"
 
 #include "api/deployments/builds.h"
@@ -13,7 +13,7 @@ struct holding {
     struct holding_extras extras;
     struct seat seat;
     struct timer timer;
-    bool is_last; /* the last try that the CLI makes */
+    bool is_last; /* the CLI's last attempt */
 };
 
 static struct loop *loop_of(const struct holding *holding)

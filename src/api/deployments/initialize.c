@@ -1,15 +1,16 @@
-/* initialize.c - the call that makes a deployment of a bundle that was uploaded.
+/* initialize.c - the call that creates a deployment from an uploaded bundle.
  *
  *   the same call came before? ─► held with its deployment
  *   external id: deployed ─► existing; in progress ─► 409, or with force it is canceled
  *     └─► in memory, and held ─► the bundle: hashed, and kept ─► the row, written
  *
- * The CLI can deploy in several ways, and one is accepted: a bundle that was uploaded. The
+ * The CLI can deploy in several ways, of which one is accepted: an uploaded bundle. The
  * others are refused with a text that says what to do instead. Values of a build's
- * variables are kept as they came, over spans of the body.
+ * variables are kept as they arrived, as spans of the body.
  *
  * The upload is removed when the row is written: if the gateway is killed in between, the
- * next try still finds it. A failure before that is reported to all calls that are held. */
+ * next attempt still finds it. A failure before that is reported to all calls that are
+ * held. */
 #include "accounts/variables.h"
 #include "api/artifacts/artifacts.h"
 #include "api/artifacts/kept_files.h"
@@ -31,14 +32,14 @@ enum {
     GIT_BYTES_MAX = 16 * 1024,
     GIT_DEPTH_MAX = 8,
     SHORT_TEXT_MAX = 256,
-    UNFINISHED_MAX = 10, /* deployments in progress, of an environment */
+    UNFINISHED_MAX = 10, /* deployments in progress per environment */
     /* All preview branches of a project. So a project has 50: prod and staging have ten
      * each, which branches cannot use up. */
     UNFINISHED_BRANCHES_MAX = 30,
 };
 
 struct initialize_body {
-    struct deployment_row row; /* what the body has of it */
+    struct deployment_row row; /* as far as the body has it */
     struct bytes *artifact_key;
     struct bytes *variables; /* of its build: a JSON object of strings; NULL: none */
     bool force;
@@ -68,8 +69,7 @@ static enum err read_text(struct api_call *call, struct slice body, const char *
     return OK;
 }
 
-/* Reads a flag. Missing or null is false: what decides about production is never
- * guessed. */
+/* Reads a flag. Missing or null is false: a decision about production is never guessed. */
 static enum err read_flag(struct api_call *call, struct slice body, const char *member,
                           bool *out)
 {
@@ -413,7 +413,7 @@ static struct deployment *deployed(const struct api_call *call, const struct byt
     return NULL;
 }
 
-/* Cancels those in progress with the id. Returns the list of them; NULL: none. */
+/* Cancels deployments in progress with this id. Returns their list; NULL: none. */
 static json_t *cancel_others(const struct api_call *call, const struct bytes *id)
 {
     json_t *canceled = NULL;

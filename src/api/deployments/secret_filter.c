@@ -9,14 +9,14 @@
  * The patterns are sorted, so the trie is built level by level. The children of a node are
  * adjacent, ascending by their byte: those of node n begin at nodes[n].children and end
  * before nodes[n + 1].children. The fallback of a node is the longest suffix of its text
- * that is in the trie, too.
+ * that is also in the trie.
  *
  * A fallback makes the matched text shorter by at least one byte, and each byte of the text
  * makes it longer by at most one. So a text of n bytes takes at most 2n steps. Each is a
  * binary search among at most 256 children, so it looks at nine nodes at most: SECRET_LOOKS
  * per byte. Building takes as many steps for each pattern. Both are counted, for the tests.
  *
- * Secrets that overlap are replaced together: the rest of the second one would still be a
+ * Secrets that overlap are replaced together: the rest of the second one would still be
  * part of a secret. */
 #include "api/deployments/secret_filter.h"
 
@@ -255,7 +255,8 @@ bool secret_filter_prepare(struct secret_filter *filter, struct timeslice *times
 
 /* ---- texts ---- */
 
-/* Adds a secret that ends where the text ends so far, and joins those that it overlaps. */
+/* Adds a secret that ends at the current end of the text, and joins those that it
+ * overlaps. */
 static void add_hole(struct secret_scan *scan, size_t len)
 {
     struct secret_hole hole = { scan->read - len, scan->read };
@@ -267,8 +268,8 @@ static void add_hole(struct secret_scan *scan, size_t len)
     scan->holes[scan->hole_count++] = hole;
 }
 
-/* Emits the first bytes that are held. A hole that begins before them was emitted already;
- * one that ends after them stays. */
+/* Emits the first bytes that are held. A hole that begins before them has already been
+ * emitted; one that ends after them stays. */
 static void emit(struct secret_scan *scan, size_t bytes, struct buf *out)
 {
     uint64_t begin = scan->read - scan->held.len, end = begin + bytes, at = begin;

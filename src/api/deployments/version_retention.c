@@ -1,11 +1,11 @@
-/* version_retention.c - drops versions that no run needs, one environment after the other.
+/* version_retention.c - drops versions that no run needs, one environment after another.
  *
- *   candidates, oldest first ─► every run in memory is looked at, in time slices
+ *   candidates, oldest first ─► every run in memory is checked, in time slices
  *         ▲                                                └─► not needed: its version is
  *         └── a minute later, or when something was deployed ◄─ dropped, then row and files
  *
- * Unfinished runs are in memory all the time. One that changes while they are looked at
- * comes to the end of their order, and is looked at again. */
+ * Unfinished runs are always in memory. One that changes during the check moves to the end
+ * of their order, and is checked again. */
 #include "api/deployments/version_retention.h"
 
 #include "api/artifacts/kept_files.h"
@@ -29,9 +29,9 @@ struct version_retention {
     uint32_t next; /* place among the sets */
     struct deferred turn;
 
-    /* The environment that is looked at. */
+    /* The environment that is being checked. */
     uint32_t env;
-    uint64_t at; /* rev up to which its runs were looked at */
+    uint64_t at; /* rev up to which its runs were checked */
     struct {
         char id[ID_MAX], version[WORKER_VERSION_MAX];
         bool is_needed;
@@ -115,8 +115,7 @@ void version_drop(struct deployment *deployment)
     deployment_command_begin(deployment, command);
 }
 
-/* Drops a version. Calls that name it from now on are answered that it is no longer
- * kept. */
+/* Drops a version. Calls that name it from now on learn that it is no longer kept. */
 static void let_go(struct version_retention *retention, struct environment *env,
                    struct slice id)
 {
@@ -131,7 +130,7 @@ static void let_go(struct version_retention *retention, struct environment *env,
 
 static void on_forgotten(struct document_write *write, enum err status)
 {
-    (void)status; /* what stays is forgotten after the next start */
+    (void)status; /* the rest is forgotten after the next start */
     free(write);
 }
 

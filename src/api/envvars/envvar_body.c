@@ -121,7 +121,7 @@ static bool read_map(struct envvar_inputs *inputs, struct slice map, const char 
     return true;
 }
 
-/* Returns true if source is absent or valid. It says who set a variable and is not
+/* Returns true if source is absent or valid. It names who set a variable, and is not
  * stored. */
 static bool is_source(struct slice source)
 {

@@ -3,8 +3,8 @@
  *   body ─► inputs ─► one write of the project at a time ─► decide ─► one commit ─► memory
  *                      └─ the others wait in order           all of it, or nothing
  *
- * A decision depends on the variables that are set (override, known names, limits), so the
- * writes of a project are done one after another. */
+ * A decision depends on the variables that are set (override, known names, limits), so a
+ * project's writes are done one after another. */
 #include "api/envvars/envvar_write.h"
 
 #include "accounts/variables.h"
@@ -81,7 +81,7 @@ static bool is_blank(const struct envvar_input *input)
 }
 
 /* Returns why no environment may have the variable; NULL if one may. Files written for
- * other systems often contain such lines, so an import leaves them out. */
+ * other systems often contain such variables, so an import leaves them out. */
 static const char *why_never(const struct envvar_input *input)
 {
     if (variable_name_is_reserved(input->name))
@@ -124,7 +124,7 @@ static bool may_be_set(struct envvar_write *op, const struct envvar_input *input
     return !reason;
 }
 
-/* Leaves out invalid variables, also when the write is decided again. */
+/* Leaves out invalid variables, even when the write is decided again. */
 static void leave_out(struct envvar_write *op, struct envvar_input *inputs, size_t *count)
 {
     size_t kept = 0;
@@ -423,7 +423,7 @@ static void on_written(struct document_write *write, enum err status)
     envvar_write_finish(op, status);
 }
 
-/* Seals the changes in time slices, because it takes long. The project's other writes
+/* Seals the changes in time slices, because sealing is slow. The project's other writes
  * wait. */
 static void seal_some(struct deferred *deferred)
 {

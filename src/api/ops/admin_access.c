@@ -3,7 +3,7 @@
 
 #include "net/address.h"
 
-/* Compares secrets without revealing by its time how much of the given one was right. */
+/* Compares secrets in a time that does not reveal how much of the given one was right. */
 static bool same_secret(struct slice given, struct slice wanted)
 {
     unsigned char different = given.len != wanted.len;

@@ -53,8 +53,8 @@ bool environment_metrics_look(struct environment_metrics *seen, struct timeslice
 /* ---- labels ---- */
 
 /* Writes a label like "proj_…/prod". When a project is deleted, another may get its ref
- * while runs of the first still end: the first one's labels then have the environment's
- * number, too. */
+ * while runs of the first are still ending: the first one's labels then have the
+ * environment's number too. */
 static void write_label(const struct environment_metrics *seen, size_t place,
                         char label[LABEL_MAX])
 {
@@ -79,7 +79,7 @@ static const struct figures *figures_at(const struct environment_metrics *seen,
     return place == FIGURES_MAX ? &table->rest : &table->first[place];
 }
 
-/* Returns true if environments were seen at the place and its figures are still theirs. */
+/* Returns true if environments were seen at the place, and its figures are still theirs. */
 static bool is_used(const struct environment_metrics *seen, size_t place)
 {
     return seen->groups[place].environments &&
@@ -107,7 +107,7 @@ static bool next_place(const struct environment_metrics *seen, size_t *place,
 typedef void sample_fn(const struct environment_metrics *seen, size_t place,
                        const char *name, const char *labels, struct buf *out);
 
-/* The words of the API, except that each status has one of its own. */
+/* The words of the API, except that each status has a separate one. */
 static const char *const status_labels[RUN_STATUS_COUNT] = {
     [RUN_DELAYED] = "DELAYED",
     [RUN_PENDING_VERSION] = "PENDING_VERSION",

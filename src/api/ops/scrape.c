@@ -3,7 +3,7 @@
  *   each environment ─► open descriptors ─► text: the tables, routes, environments, process
  *
  * The cost grows with the number of environments, not of runs, and no turn is long. An
- * environment that comes or goes between two turns shows in the next response. */
+ * environment that appears or disappears between two turns shows in the next response. */
 #include "api/ops/scrape.h"
 
 #include "api/ops/descriptors.h"

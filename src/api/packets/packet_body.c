@@ -7,7 +7,7 @@
  *
  * A document is the content, then its type, then one byte with the length of the type, so
  * the content can be sent without a copy. At most one piece of a long document is in
- * memory; the next is read when the peer has taken it. If the document is overwritten or
+ * memory; the next is read when the peer has received it. If the document is overwritten or
  * deleted meanwhile, the response is cut, so that two halves cannot pass for one packet. */
 #include <assert.h>
 

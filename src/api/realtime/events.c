@@ -3,7 +3,7 @@
  *   GET /realtime/v1/events?tags=a,b ─► token, filter, position ─► feed
  *        event: rows                 one message of runs.v1 on each data line
  *        data: {"op":"patch",…}      shared by all clients with the same view
- *        id: epoch.seq.base          the position, which EventSource brings back
+ *        id: epoch.seq.base          the position, which EventSource sends back
  *
  * A stream is a feed (core/live/feed.h) with one subscription or watch. It is not visited
  * while it has unsent bytes: a slow reader gets the newest states instead of all of
@@ -24,15 +24,15 @@
 
 enum {
     KEEP_ALIVE_MS = 15 * 1000,
-    /* An EventSource comes back after this time, unless a drain names another. */
+    /* An EventSource reconnects after this time, unless a drain names another. */
     RETRY_MS = 1000,
-    SOONEST_MS = 100, /* least time before a client comes back, when the gateway drains */
+    SOONEST_MS = 100, /* minimum time before a client reconnects when the gateway drains */
 };
 
 struct events {
     struct list all; // event_stream::link
     uint32_t kind;   /* timer kind of the streams */
-    uint32_t left;   /* how many were sent a drain: spreads their return */
+    uint32_t left;   /* how many were sent a drain; spreads their return */
 };
 
 struct event_stream {
@@ -64,7 +64,7 @@ static struct bytes *wrap(const struct rope *message, bool binary)
     return rope_join_line(SLICE("event: rows\ndata: "), message, SLICE("\n"));
 }
 
-/* Adds "id: epoch.seq.base", with which a client comes back, and the end of the event. A
+/* Adds "id: epoch.seq.base", with which a client reconnects, and the end of the event. A
  * watch has no position, and so no id. */
 static void add_id(const struct event_stream *stream, struct buf *out)
 {
@@ -163,7 +163,7 @@ static void stream_destroy(struct event_stream *stream)
     query_unref(stream->watched);
     free(stream);
     if (!started)
-        return; /* the caller that refused it answers */
+        return; /* the caller that refused it replies */
     api_call_end(call);
     http_stream_end(x);
 }
@@ -195,8 +195,8 @@ static void on_drained(struct api_call *call)
         feed_drained(&stream->feed);
 }
 
-/* Adds a `drain`. Each client is to come back at a moment of its own, and not at once:
- * until it knows that this connection is closed, it would send its request there. */
+/* Adds a `drain`. Each client is to reconnect at a different moment, and not at once: until
+ * it knows that this connection is closed, it would send its request there. */
 static void add_drain(struct events *events, struct buf *out)
 {
     uint32_t in = events->left++ * DRAIN_STEP % DRAIN_RETURN_MS;
@@ -208,8 +208,8 @@ static void add_drain(struct events *events, struct buf *out)
 }
 
 /* Ends the stream when the gateway drains or the credential has ended. After a drain,
- * EventSource comes back by itself, with its position. After the end of the credential,
- * coming back is useless. */
+ * EventSource reconnects by itself, with its position. After the credential has ended,
+ * reconnecting is useless. */
 static void on_drain(struct api_call *call)
 {
     struct event_stream *stream = call->state;
@@ -225,7 +225,7 @@ static void on_drain(struct api_call *call)
 }
 
 /* Answers 200 and a `drain` while the gateway is not ready: EventSource gives up for good
- * on any other status, but comes back after a stream. Returns false if the call is not from
+ * on any other status, but reconnects after a stream. Returns false if the call is not from
  * an EventSource or the gateway is ready. */
 static bool comes_back(struct api_call *call)
 {
@@ -322,8 +322,8 @@ static void add_count(struct buf *out, const char *member, struct slice text)
         members_add_text(out, member, text);
 }
 
-/* Turns "epoch.seq.base" into the array of a subscription's `from`. An id that is not one
- * of ours is left out: a snapshot follows. */
+/* Turns "epoch.seq.base" into the array of a subscription's `from`. A foreign id is left
+ * out: a snapshot follows. */
 static void add_from(struct buf *out, struct slice id)
 {
     struct slice epoch, seq;
@@ -349,8 +349,7 @@ static enum err read_message(struct event_stream *stream, struct buf *text,
     return refused ? call->why.code = ERR_INVALID : OK;
 }
 
-/* Reads the query like the hello and sub messages of the WebSocket, whose members it
- * has. */
+/* Reads the query like the WebSocket's hello and sub messages, whose members it has. */
 static enum err read_sub_query(struct event_stream *stream)
 {
     struct api_call *call = stream->call;
@@ -572,8 +571,8 @@ struct events *events_create(struct loop *loop)
     return events;
 }
 
-/* Only sets the timers of streams, which send the message: so no more of them run in a turn
- * than it has time for. */
+/* Only sets the streams' timers, which send the message, so that no more of them run in a
+ * turn than it has time for. */
 void events_send_floor(struct events *events, const struct environment *env)
 {
     list_each (link, &events->all) {

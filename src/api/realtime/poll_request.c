@@ -44,7 +44,7 @@ static enum err read_filter(struct poll *poll)
 }
 
 /* Reads createdAt, how far back runs are requested: at most a day. An invalid value means a
- * day, and is reported as ignored. Rounded to a minute, so that clients that begin together
+ * day, and is reported as ignored. Rounded to a minute, so that clients that start together
  * have equal filters. */
 static int64_t floor_of(struct poll *poll)
 {
@@ -83,9 +83,9 @@ static bool read_offset(struct slice text, uint64_t *seen, uint64_t *base)
            text_to_u64(text, base) == OK;
 }
 
-/* Reads the position. One of another history, or that was never given out, does not count:
- * the client gets everything, and takes it for changes. For a single run nothing is purged
- * but the whole run. */
+/* Reads the position. One from another history, or one that was never issued, does not
+ * count: the client gets everything, and treats it as changes. For a single run nothing is
+ * purged but the whole run. */
 static enum err read_position(struct poll *poll)
 {
     const struct environment *env = poll->call->env;
@@ -121,7 +121,7 @@ static enum err read_position(struct poll *poll)
 /* ---- columns ---- */
 
 /* Reads the columns to leave out: the token's claim, or else the query. A column of the
- * query that is shown all the same is reported as ignored. */
+ * query that is shown anyway is reported as ignored. */
 static void read_columns(struct poll *poll)
 {
     struct api_call *call = poll->call;

@@ -8,13 +8,13 @@
  *     └───────── socket_send, socket_answer, socket_refuse ◄───────────── socket_openings.c
  *
  * One socket has two files: this one reads each message, and sends the responses. The other
- * one begins subscriptions and live lists. Every refusal of a message is an error message
- * with a code and a sentence.
+ * begins subscriptions and live lists. Every refusal of a message is an error message with
+ * a code and a sentence.
  *
  * A socket's deadlines (hello, ping, the token's end, a drain) share one timer. It sends
  * through its feed, or in small messages. A client that requests more responses than it
- * reads is closed; rows, and messages that the gateway sends by itself, do not count as
- * responses. */
+ * reads is disconnected; rows, and messages that the gateway sends by itself, do not count
+ * as responses. */
 #include "api/realtime/socket.h"
 
 #include "api/realtime/realtime.h"
@@ -545,8 +545,8 @@ static struct socket *socket_create(struct api_call *call, enum encoding encodin
 
 /* ---- the upgrade ---- */
 
-/* Returns true if a page of this origin may connect: it is http://host or https://host of
- * the request itself, or in the list. */
+/* Returns true if a page of this origin may connect: the origin is http://host or
+ * https://host of the request itself, or is in the list. */
 static bool origin_is_allowed(const struct api_call *call, struct slice origin)
 {
     struct slice allowed = slice_of(api_options(call->api)->allow_origin), one;
@@ -576,7 +576,7 @@ static bool choose_one(struct slice name, const char **protocol, enum encoding *
     return true;
 }
 
-/* Chooses the first offered subprotocol that we speak; NULL if none is offered. Several
+/* Chooses the first offered subprotocol that we support; NULL if none is offered. Several
  * lines of the header are one list. */
 static enum err choose_protocol(struct api_call *call, const char **protocol,
                                 enum encoding *encoding)
@@ -598,8 +598,8 @@ static enum err choose_protocol(struct api_call *call, const char **protocol,
                    protocol_json, protocol_msgpack);
 }
 
-/* Sets when the socket has to go. Its timer sends the message and closes it: so no more
- * sockets are handled in a turn than it has time for. */
+/* Sets when the socket has to leave. Its timer sends the message and closes it, so that no
+ * more sockets are handled in a turn than it has time for. */
 static void ask_to_leave(struct socket *socket, int64_t return_at, int64_t leave_at)
 {
     int64_t now = loop_now_ms(engine_loop(api_engine(socket->api)));
@@ -611,7 +611,7 @@ static void ask_to_leave(struct socket *socket, int64_t return_at, int64_t leave
     set_timer(socket);
 }
 
-/* For a socket that came while the gateway drains. */
+/* For a socket that was opened while the gateway drains. */
 static void leave_with_others(struct socket *socket)
 {
     struct sockets *sockets = sockets_of(socket);
@@ -672,11 +672,11 @@ struct sockets *sockets_create(struct loop *loop)
     return sockets;
 }
 
-/* Each client gets a moment of its own to come back, so that they do not all come at
- * once. One that has not sent hello is closed now. If the next process follows on the same
- * socket, no client can come back before this one has ended: so all are closed before the
- * first of them comes. Otherwise they may find another gateway, and have twice the time for
- * it. */
+/* Each client gets a different moment to reconnect, so that they do not all arrive at once.
+ * One that has not sent hello is closed now. If the next process follows on the same
+ * socket, no client can reconnect before this process has exited, so all are closed before
+ * the first of them returns. Otherwise they may find another gateway, and have twice the
+ * time for that. */
 void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next)
 {
     int64_t now = loop_now_ms(sockets->loop), leave_at = now + DRAIN_LINGER_MS;

@@ -4,7 +4,7 @@
  *          a limit means) ─► ok ─► the feed catches up
  *
  * A request that needs the store becomes an opening, which ends with the socket at the
- * latest. So does a sub or a watch that comes while memory may be out of date
+ * latest. So does a sub or a watch that arrives while memory may be out of date
  * (core/live/certainty.h): it begins when the doubt ends, or is refused after
  * CERTAIN_MS. */
 #include "api/realtime/socket.h"
@@ -17,7 +17,7 @@
 
 enum {
     FLOOR_PAGE = 500,
-    CERTAIN_MS = 5000, /* most time that a sub or a watch waits for the end of a doubt */
+    CERTAIN_MS = 5000, /* maximum wait of a sub or a watch for the end of a doubt */
 };
 
 /* ---- openings ---- */
@@ -99,7 +99,7 @@ static struct opening *find_opening(const struct socket *socket, int64_t id)
     return one;
 }
 
-/* While memory may be out of date, has the opening wait, and returns true: it begins again
+/* While memory may be out of date, makes the opening wait and returns true: it begins again
  * later, or is refused. */
 static bool waits(struct opening *opening)
 {
@@ -210,7 +210,7 @@ static void on_floor_page(struct store_read *read, enum store_status status)
             socket, opening->message.id, "limit",
             "the store could not find where the limit begins; try again, or use since");
     else if (socket && !api_identity_may_follow(socket->identity, &opening->message.filter))
-        /* The token that `auth` brought meanwhile does not allow it. */
+        /* The token that `auth` has set meanwhile does not allow it. */
         forbid(socket, opening->message.id);
     else if (socket)
         subscribe(socket, &opening->message, opening->left > 0 ? 0 : opening->floor);
@@ -292,7 +292,7 @@ static void begin_sub(struct opening *opening)
     } else if (filter->kind == TOPIC_RUN) {
         run_read_begin(socket->feed.env, bytes_slice(filter->name), &opening->read,
                        on_run_read);
-    } else { /* forbidden by a token that `auth` brought meanwhile */
+    } else { /* forbidden by a token that `auth` has set meanwhile */
         forbid(socket, opening->message.id);
         opening_destroy(opening);
     }

@@ -1,6 +1,6 @@
 /* watching.c - reads the filter of a live list.
  *
- * A filter is read as that of a list of runs, so that both have the same runs. */
+ * The filter is read like that of a list of runs, so that both have the same runs. */
 #include "api/realtime/watching.h"
 
 #include "api/runs/filter_words.h"

@@ -151,7 +151,7 @@ bool body_fields_string(struct body_fields *fields, struct slice value, struct b
     return true;
 }
 
-/* Returns the length of the longest beginning that fits and cuts no character. */
+/* Returns the length of the longest prefix that fits and cuts no character. */
 static size_t whole_characters(struct slice text, size_t most)
 {
     if (text.len <= most)
@@ -282,7 +282,7 @@ static struct body_fields *take_out(struct api_call *call)
     return fields;
 }
 
-/* The client left in the middle of its body. */
+/* The client disconnected in the middle of its body. */
 static void on_gone(struct api_call *call)
 {
     body_fields_free(take_out(call));

@@ -1,6 +1,6 @@
 /* call.c - creates and frees API calls, and chooses the environment of each.
  *
- *   dispatch.c makes it ─► the handler uses parts (parts.h) ─► reply.c answers and frees */
+ *   dispatch.c creates it ─► the handler uses parts (parts.h) ─► reply.c sends, frees */
 #include "api/request/call.h"
 
 #include "accounts/branch.h"

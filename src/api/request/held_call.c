@@ -28,7 +28,7 @@ static enum err read_ms(struct slice text, int64_t *ms)
     return OK;
 }
 
-/* Shortens a wait to the rest of its token's life. */
+/* Shortens a wait to the remaining life of its token. */
 static int64_t time_left(const struct api_call *call, int64_t ms)
 {
     int64_t left = call->identity->expires_at - loop_wall_ms(call->env->loop);
@@ -91,8 +91,8 @@ static void on_end(struct end_watch *watch)
         over(held, OK);
 }
 
-/* The token ends by another clock than the timer's, maybe a moment later. If the awaited
- * end had come before the call was held, the timer fires at once, while the token is
+/* The token expires by a different clock than the timer's, maybe a moment later. If the
+ * awaited end came before the call was held, the timer fires at once, while the token is
  * valid. */
 static void on_time(struct timer *timer)
 {

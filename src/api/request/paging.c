@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-/* Pages of larger numbers are past the last page, too; the places of this one do not
+/* Pages with larger numbers are past the last page too; the places of this one do not
  * overflow. */
 static const uint64_t number_max = UINT32_MAX;
 

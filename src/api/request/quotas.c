@@ -6,7 +6,7 @@
 #include "base/share.h"
 
 enum {
-    KEPT_BODY_MAX = 16 << 20, /* longer ones are used up while they arrive */
+    KEPT_BODY_MAX = 16 << 20, /* longer ones are consumed while they arrive */
     UNAUTHENTICATED_QUOTA = 8 << 20,
     ALL_ANSWERS_QUOTA = 512 << 20,
     ALL_STREAMS = 4, /* the gateway has the stream memory of this many environments */
@@ -32,9 +32,9 @@ bool quotas_keep_body(const struct route *route)
     return route->body_limit <= KEPT_BODY_MAX && route->on_body != api_drop_body;
 }
 
-/* Returns the quota, of limit `most`, into which an environment's quota goes. shared, a
+/* Returns the quota, of limit `most`, that contains an environment's quota. shared, a
  * member of the environment's outer quotas, is that quota or, for preview and its branches,
- * the one of these, inside the project's. */
+ * their common one, inside the project's. */
 static struct quota *outer_of(struct quota *project, struct quota *shared, size_t most)
 {
     project->limit = most;
@@ -118,7 +118,7 @@ static struct quota *body_quota(struct api_call *call)
 }
 
 /* Returns the quota for responses to the caller; NULL: they are not counted. It is inside
- * the one of all since the project has an environment. */
+ * the total quota once the project has an environment. */
 static struct quota *answer_quota(struct api_call *call)
 {
     const struct identity *who = call->identity;
@@ -140,8 +140,8 @@ enum err quotas_check_answer(struct api_call *call)
                    "with fewer requests at once");
 }
 
-/* Returns true if the response may be long. Only reads have long ones, and calls that keep
- * workers going are never refused. */
+/* Returns true if the response may be long. Only reads have long ones, and calls that
+ * workers depend on are never refused. */
 static bool may_be_long(const struct api_call *call)
 {
     const struct route *route = call->route;

@@ -1,4 +1,4 @@
-/* reply.c - answers calls: headers that every response has, bodies, refusals. */
+/* reply.c - replies to calls: headers that every response has, bodies, refusals. */
 #include "api/request/call.h"
 
 #include "api/request/request_log.h"
@@ -16,10 +16,11 @@ static void add_ignored(struct api_call *call)
     buf_add_char(&call->ignored.names, '\0'); /* ends the text, for the log */
     log_debug("unknown members of a request ignored", "route", call->route->path, "members",
               call->ignored.names.ptr, NULL);
-    call->ignored.names.len--; /* a stream sends them once more */
+    call->ignored.names.len--; /* a stream sends them again */
 }
 
-/* Adds the headers that every response has, and logs the response: each one passes here. */
+/* Adds the headers that every response has, and logs the response: all of them pass
+ * here. */
 static void add_common_headers(struct api_call *call, int status)
 {
     request_log_answer(call, status);
@@ -40,8 +41,8 @@ static void add_common_headers(struct api_call *call, int status)
 
 /* Answers a read with 503 if another gateway may lead by now: memory may be outdated.
  * Returns true if it did. A response to a write stands: the database has confirmed it. So
- * does that of a handler that has found the doubt itself: an event stream says when to come
- * back. */
+ * does that of a handler that noticed the doubt itself: an event stream says when to
+ * reconnect. */
 static bool refuse_in_doubt(struct api_call *call, int status)
 {
     bool reads = call->x->method == HTTP_GET_ || call->x->method == HTTP_HEAD_;
@@ -218,7 +219,7 @@ void api_reply_early(struct api_call *call, enum err error)
     api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
     api_add_header(call, "retry-after", SLICE("1"));
     add_common_headers(call, errors[error].http_status);
-    call->refused = true; /* it is logged already */
+    call->refused = true; /* it is already logged */
     http_reply_early(call->x, errors[error].http_status, buf_slice(&call->headers),
                      buf_slice(&body));
     buf_finish(&body);

@@ -48,7 +48,7 @@ enum err api_read_target(struct api_call *call)
             return explain(&call->why, ERR_INVALID,
                            "The path has a segment that is not percent-encoded UTF-8");
     if (call->route->auth & ENDS_ATTEMPT)
-        return OK; /* its query is ignored, whatever it is */
+        return OK; /* its query is ignored, whatever it contains */
     call->query = mem_new_array(struct query_pair, count_parameters(query));
     while (slice_split(&query, '&', &pair)) {
         struct slice name, value = pair;

@@ -1,11 +1,11 @@
-/* request_log.c - writes lines of the request log, and counts what it does not write.
+/* request_log.c - writes lines of the request log, and counts those that it does not write.
  *
  *   response ─► its kind ─► lines left in this minute, another caller?  yes ─► line
  *                                                                        no ─► counted
  *   after a minute ─► one line with the count, for each kind that has one
  *
- * A caller whose credential was refused is remembered while it comes back each minute. So a
- * program that retries forever makes one line, and then one count a minute. */
+ * A caller whose credential was refused is remembered while it returns each minute. So a
+ * program that retries forever causes one line, and then one count a minute. */
 #include "api/request/request_log.h"
 
 #include "api/request/route.h"
@@ -20,10 +20,10 @@ enum {
     NEVER = 1000, /* above every status */
 };
 
-/* A caller whose refused credential has its line already. */
+/* A caller whose refused credential already has its line. */
 struct caller {
     uint64_t hash; /* of address and credential */
-    bool again;    /* came back in this minute */
+    bool again;    /* returned in this minute */
 };
 
 struct kind {
@@ -63,7 +63,7 @@ static void tell_counts(const struct request_log *log)
     }
 }
 
-/* Begins a new minute: keeps only callers that came back. */
+/* Begins a new minute: keeps only callers that returned. */
 static void renew(struct kind *kind)
 {
     unsigned kept = 0;
@@ -120,7 +120,7 @@ static bool is_known(struct kind *kind, uint64_t hash)
 }
 
 /* Returns false if this response is only counted. Responses that are not faults are all
- * written: REQUEST_LOG_ALL requests them. caller 0: not identified. */
+ * written, because REQUEST_LOG_ALL requests them. caller 0: not identified. */
 static bool may_write(struct request_log *log, const char *route, int status,
                       uint64_t caller)
 {
@@ -162,7 +162,7 @@ static bool is_wanted(const struct request_log *log, int status)
     return log && status >= log->from;
 }
 
-/* Returns true for a status that clients meet again and again until it is another. */
+/* Returns true for a status that clients poll until it changes. */
 static bool is_awaited(const struct route *route, int status)
 {
     return route && route->awaited == (unsigned)status;

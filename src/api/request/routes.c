@@ -143,7 +143,7 @@ static bool fits(const struct node *node, struct slice segment, struct slice pat
     return false;
 }
 
-/* path: what is left of it; its ptr is NULL after the last segment. Recurses as deep as the
+/* path: the rest of it; its ptr is NULL after the last segment. Recurses as deep as the
  * tree, which no client determines. */
 static struct routed *find_below(const struct node *node, struct slice path,
                                  struct route_match *match)

@@ -1,7 +1,7 @@
 /* served.c - picks the environments of a worker's token out of all environments.
  *
- * Those of archived branches and deleted projects are among them until retention has
- * removed what they have stored. */
+ * These include those of archived branches and deleted projects, until retention has
+ * removed their data. */
 #include "api/request/served.h"
 
 struct account *served_next(const struct api *api, const struct identity *identity,

@@ -3,8 +3,8 @@
  *   union = primary { "|" primary }       all words: an enumeration
  *   primary = ( word | name [ "(" least ".." most ")" ] | object ) { "[]" }
  *
- * It parses by recursive descent. The types are part of the program: a mistake in one is an
- * assertion, which a test runs into. */
+ * It parses by recursive descent. The types are part of the program: a mistake in one fails
+ * an assertion, which a test triggers. */
 #include "api/request/type.h"
 
 #include <assert.h>

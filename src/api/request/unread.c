@@ -10,7 +10,7 @@
 
 /* ---- bodies ---- */
 
-/* Members of one body that are looked at: 2 ms at most. Later ones are not reported. */
+/* Members of one body that are checked, in at most 2 ms. Later ones are not reported. */
 enum { LOOKED_AT_MAX = 16384 };
 
 /* The call, and the place in its body: names, each followed by a dot. */
@@ -74,7 +74,7 @@ static void report_object(struct location *location, struct slice object,
     }
 }
 
-/* Reports what is not read of a value. type: one of a union's types, without its
+/* Reports the parts of a value that are not read. type: one of a union's types, without its
  * brackets. */
 static void report_primary(struct location *location, struct slice type, struct slice value)
 {
@@ -86,8 +86,8 @@ static void report_primary(struct location *location, struct slice type, struct 
         report(location, slice_of(named), value);
 }
 
-/* The same for the elements of a list. The path ends with a dot, and an element's brackets
- * come before that. */
+/* The same for the elements of a list. The path ends with a dot, which an element's
+ * brackets precede. */
 static void report_elements(struct location *location, struct slice type,
                             struct slice value)
 {

@@ -47,7 +47,7 @@ enum err credential_log_refused(struct api_call *call, const struct account *acc
     return refused;
 }
 
-/* Names the key that the first request made, which may have had another label. */
+/* Names the key that the first request created, which may have had another label. */
 static void take_first(struct credential_write *op)
 {
     snprintf(op->id, sizeof(op->id), "%.*s", SECRET_ID_LEN, op->claim.owner);

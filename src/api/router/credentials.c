@@ -1,7 +1,7 @@
-/* credentials.c - the table of routes of keys and tokens, and the handlers that list them.
+/* credentials.c - the routes of keys and tokens, and the handlers that list them.
  *
- * Lists show names, when a credential was made, and when a request last used it. They never
- * contain a secret. */
+ * Lists show names, when a credential was created, and when a request last used it. They
+ * never contain a secret. */
 #include "api/router/credentials.h"
 
 #include "api/request/project.h"
@@ -37,7 +37,7 @@ static void add_times(const struct secret *secret, struct buf *out)
     buf_add_char(out, '}');
 }
 
-/* Lists the tokens of the person who calls. */
+/* Lists the caller's tokens. */
 static enum err list_tokens(struct api_call *call)
 {
     const struct identity *identity = call->identity;

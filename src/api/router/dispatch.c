@@ -7,7 +7,7 @@
  *   on_request: the handler; it replies now, later, or returns an error
  *
  * Under /api, /engine and /realtime, a request without a route has its credential checked
- * before it gets 404, so that an unknown key learns nothing about which paths exist. */
+ * before it gets 404, so that an unknown key does not reveal which paths exist. */
 #include "api/router/dispatch.h"
 
 #include "api/ops/admin_access.h"
@@ -73,7 +73,7 @@ static struct slice path_after_prefix(const struct api_call *call)
 }
 
 /* A proxy may remove the prefix of public-url from a path, or keep it. A path that matches
- * as it is wins, because the prefix may be called /api. */
+ * unchanged wins, because the prefix may be /api. */
 static void find_route(struct api_call *call, struct buf *allow)
 {
     find_route_at_path(call, allow);
@@ -262,7 +262,7 @@ static void set_limits(struct api_call *call)
     call->x->slow_body = route->auth & BODY_SLOW;
 }
 
-/* Checks credential, rate, target and memory quotas. Returns false after answering. */
+/* Checks credential, rate, target and memory quotas. Returns false after replying. */
 static bool admit(struct api_call *call, struct buf *allow)
 {
     struct api *api = call->api;
@@ -319,8 +319,8 @@ static void on_head(void *owner, struct exchange *x)
     buf_finish(&allow);
 }
 
-/* Ends a call before it is complete; its handler releases what it has of the body. reason:
- * OK if the client has left. */
+/* Ends a call before it is complete; its handler releases its part of the body. reason: OK
+ * if the client has disconnected. */
 static void end_early(struct api_call *call, enum err reason)
 {
     call->ended_by = reason;
@@ -330,8 +330,8 @@ static void end_early(struct api_call *call, enum err reason)
         api_reply_gone(call);
 }
 
-/* Returns false, after answering, if the credential has ended since the head came: a body
- * may come long after its head. */
+/* Returns false, after replying, if the credential has ended since the head arrived: a body
+ * may arrive long after its head. */
 static bool is_still_authorized(struct api_call *call)
 {
     int64_t now = loop_wall_ms(engine_loop(call->api->engine));
@@ -351,7 +351,7 @@ static bool takes_json(const struct route *route)
     return !route->takes || strstr(route->takes, "json");
 }
 
-/* Hands over bytes that looked like the beginning of a byte order mark but are not. */
+/* Passes on bytes that looked like the beginning of a byte order mark but are not. */
 static enum err take_no_bom(struct api_call *call)
 {
     struct slice begun = { bom.ptr, call->bom < bom.len ? call->bom : 0 };
@@ -359,8 +359,8 @@ static enum err take_no_bom(struct api_call *call)
     return begun.len ? call->route->on_body(call, begun) : OK;
 }
 
-/* Hands a piece of the body over, without the byte order mark that a JSON body may begin
- * with. The mark may come in pieces. */
+/* Passes on a piece of the body, without the byte order mark that may precede a JSON body.
+ * The mark may arrive in pieces. */
 static enum err take_body(struct api_call *call, struct slice piece)
 {
     while (call->bom < bom.len && piece.len && piece.ptr[0] == bom.ptr[call->bom]) {
@@ -385,8 +385,8 @@ static void on_body(void *owner, struct exchange *x, struct slice piece)
         api_reply_error(call, refused);
 }
 
-/* Refuses if this gateway no longer leads: a body may also outlast the lead, and what is
- * kept only in memory would be lost. */
+/* Refuses if this gateway no longer leads: a body may outlast the lead too, and data kept
+ * only in memory would be lost. */
 static enum err check_lead(struct api_call *call)
 {
     bool is_open = call->route->auth == AUTH_NONE;

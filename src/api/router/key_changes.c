@@ -1,8 +1,8 @@
-/* key_changes.c - users show, make, rotate and revoke the secret keys of an environment.
+/* key_changes.c - users show, create, rotate and revoke the secret keys of an environment.
  *
  * The gateway keeps keys sealed, because they sign public tokens. So a key can be shown
- * again, to users who see its project; the audit log has a line for each time. A main key
- * is never without a successor: it is rotated, not revoked. */
+ * again to users who see its project; the audit log has a line each time. A main key is
+ * never without a successor: it is rotated, not revoked. */
 #include "api/request/project.h"
 #include "api/request/request_log.h"
 #include "api/router/credential_write.h"
@@ -13,8 +13,8 @@
 #include "base/vault/secret.h"
 
 enum {
-    KEYS_MAX = 20, /* valid ones of an environment; a public token is checked with each */
-    GRACE_MS = 24 * 60 * 60 * 1000, /* unless another is given */
+    KEYS_MAX = 20, /* valid ones per environment; a public token is checked with each */
+    GRACE_MS = 24 * 60 * 60 * 1000, /* unless another one is given */
 };
 
 static int64_t wall_of(const struct api_call *call)

@@ -1,7 +1,7 @@
 /* openapi.c - writes the routes as an OpenAPI 3.1 document.
  *
- * The row of a route (api/request/route.h) has everything about its operation: who may call
- * it, how large a body may be, and which refusals follow from both. */
+ * A route's row (api/request/route.h) has everything about its operation: who may call it,
+ * how large a body may be, and the refusals that follow from both. */
 #include "api/router/openapi.h"
 
 #include "api/request/route.h"

@@ -5,7 +5,7 @@
  *                  └─ another change was first ┘
  *
  * A queue exists while it is registered, has settings or has something in it. Its id is
- * made of its name, so that it is found without a table of its own. */
+ * derived from its name, so that it is found without a separate table. */
 #include "api/request/paging.h"
 #include "api/request/queue_settings.h"
 #include "api/request/route.h"
@@ -59,8 +59,8 @@ static void add_concurrency(struct buf *out, const struct queue_figures *figures
     buf_add_text(out, ",\"overriddenBy\":null}");
 }
 
-/* Adds since when the oldest run in the queue has waited. Looks at OLDEST_AMONG runs
- * only. */
+/* Adds the time since which the oldest run in the queue has waited. Checks only
+ * OLDEST_AMONG runs. */
 static void add_oldest(struct buf *out, const struct queues *queues, struct slice name)
 {
     const struct queue_item *item = queues_oldest_of(queues, name, OLDEST_AMONG);
@@ -107,7 +107,7 @@ static enum err not_found(struct api_call *call)
     return explain(&call->why, ERR_NOT_FOUND, "queue-not-found");
 }
 
-/* Adds a name that a path has. Its slashes are encoded twice. */
+/* Adds a name from a path. Its slashes are encoded twice. */
 static void add_name(struct buf *name, struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -243,7 +243,7 @@ static enum err check_configured(const struct queues *queues, struct failure *wh
 }
 
 /* Alters the current settings and writes them. Writes nothing if the queue neither has nor
- * gets settings of its own. */
+ * gets its own settings. */
 static void write_change(struct queue_change *change)
 {
     struct api_call *call = change->call;

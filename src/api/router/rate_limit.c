@@ -1,8 +1,8 @@
 /* rate_limit.c - one timestamp for each key or token (the generic cell rate algorithm).
  *
- * The timestamp is when everything that was used is available again. A share with
+ * The timestamp is the time at which everything used is available again. A share with
  * everything available is forgotten, and so is the oldest when there are too many. Only a
- * client with a key to sign tokens with can fill a table of this size. */
+ * client with a key that signs tokens can fill a table of this size. */
 #include "api/router/rate_limit.h"
 
 #include "api/request/route.h"
@@ -62,7 +62,7 @@ void rate_limit_destroy(struct rate_limit *limit)
     free(limit);
 }
 
-/* Names the share of a limit: a key shares with every key of its environment, and with
+/* Names the share of a limit: a key shares it with every key of its environment, and with
  * every branch that it opens; a token has its own. */
 static void name_share(const struct identity *who, unsigned char name[HASH_LEN])
 {

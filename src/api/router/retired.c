@@ -1,13 +1,14 @@
 /* retired.c - frees the environments of archived branches and deleted projects.
  *
- *   archived ─► retired: runs are canceled, what is open is ended (revocation.c)
+ *   archived ─► retired: runs are canceled, open calls are ended (revocation.c)
  *                 │
  *                 └─ every second: is it still held? ─► no: bulk actions, streams, open
  *                    batches, schedules and the engine's part are freed, in time slices
  *
- * Code that comes back to an environment later holds it (core/live/environment.h), so that
+ * Code that returns to an environment later holds it (core/live/environment.h), so that
  * code that frees something here need not know all others. Only the account stays, which is
- * small: tokens of the environment are still known to belong to one that has ended. */
+ * small: the environment's tokens are still known to belong to one that no longer
+ * exists. */
 #include "api/router/retired.h"
 
 #include "api/batches/open_batches.h"
@@ -24,7 +25,7 @@ struct retired {
     struct api *api;
     uint32_t *numbers; /* of retired environments */
     size_t count, capacity;
-    size_t next; /* index of the one to look at next */
+    size_t next; /* index of the one to check next */
     struct timer timer;
     uint32_t kind;
 };
@@ -62,7 +63,7 @@ static enum step leave(struct api *api, uint32_t number, struct timeslice *times
     return HAS_LEFT;
 }
 
-/* Looks at each retired environment, in time slices. */
+/* Checks each retired environment, in time slices. */
 static void on_time(struct timer *timer)
 {
     struct retired *retired = container_of(timer, struct retired, timer);

@@ -3,8 +3,8 @@
  *   every second: did a credential end? ─► walk sockets and held calls, a share a turn
  *
  * A credential ends when it is revoked, when a key's grace period ends, or when its branch
- * is archived. auth refuses new requests at once; only what was let in before and stays is
- * found here. */
+ * is archived. auth refuses new requests at once; only connections and calls admitted
+ * earlier are found here. */
 #include "api/router/revocation.h"
 
 #include "api/realtime/socket.h"
@@ -19,7 +19,7 @@ struct revocation {
     struct timer timer;
     uint32_t kind;
     uint64_t seen;    /* accounts_endings at the last complete walk */
-    int64_t next_end; /* Unix ms; 0: no key ends by itself */
+    int64_t next_end; /* Unix ms; 0: no key expires by itself */
 };
 
 static struct loop *loop_of(const struct revocation *revocation)
@@ -32,9 +32,9 @@ static bool has_ended(const struct identity *identity, int64_t now_ms)
     return identity && identity_has_ended(identity, now_ms);
 }
 
-/* Ends sockets of credentials that have ended. Both walks take link by link off a list of
- * their own, because ending one may remove others. Returns false if there are more than one
- * turn has time for. */
+/* Ends sockets of credentials that have ended. Both walks take one link after another off a
+ * separate list, because ending one may remove others. Returns false if there are more than
+ * one turn has time for. */
 static bool end_sockets(struct revocation *revocation, int64_t now_ms)
 {
     struct list *all = &api_sockets(revocation->api)->all;

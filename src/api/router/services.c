@@ -1,4 +1,5 @@
-/* services.c - makes, starts, drains and stops what the calls of all clients share.
+/* services.c - creates, starts, drains and stops the services that all clients' calls
+ * share.
  *
  *   created ─► not ready: calls are refused ─► ready ─► draining: held calls are answered
  *                                                          └► stopped ─► destroyed */
@@ -38,7 +39,7 @@
 enum { HELD_AT_ONCE = 8 };
 
 struct services {
-    struct api api; /* first: what the calls reach */
+    struct api api; /* first: what the calls use */
     struct revocation *revocation;
     struct trace_shares *trace_shares;
     struct store_timeout *store_timeout;
@@ -175,7 +176,7 @@ void api_retire_environment(struct api *api, const struct account *account)
     retired_add(services_of(api)->retired, account->number);
 }
 
-/* Answers one held call. Calls leave the list when they are answered, or before. */
+/* Answers one held call. Calls leave the list when they get their response, or earlier. */
 static void answer_held(struct api *api)
 {
     struct api_call *call = container_of(list_take(&api->held), struct api_call, held);
@@ -214,8 +215,8 @@ static void drain_some(struct deferred *draining)
         loop_defer(engine_loop(api->engine), draining);
 }
 
-/* Ends calls that were held when a doubt began, in time slices. Such a call is a read that
- * waited, and gets 503 (reply.c), or has nothing for its client. */
+/* Ends calls that were held when a doubt began, in time slices. Such a call is a waiting
+ * read, and gets 503 (reply.c), or has nothing for its client. */
 static void doubt_some(struct deferred *doubting)
 {
     struct services *services = container_of(doubting, struct services, doubting);
@@ -285,8 +286,8 @@ void api_drain_held(struct api *api)
         drain_some(&services_of(api)->draining);
 }
 
-/* Deployments start first: by them, artifacts_start recognizes which files were taken
- * already. */
+/* Deployments start first: from them, artifacts_start knows which files were already
+ * taken. */
 enum err api_start(struct api *api, struct failure *why)
 {
     enum err err = deployments_start(api->deployments, why);

@@ -69,7 +69,8 @@ static void add_sample(struct buf *out, const struct stats_sample *sample,
     buf_add_char(out, '}');
 }
 
-/* Adds what waits and executes at this moment, which is known also right after a start. */
+/* Adds how many runs wait and execute at this moment, which is known even right after a
+ * start. */
 static void add_now(struct buf *out, const struct environment *env, int64_t now_ms)
 {
     buf_add_text(out, ",\"now\":{");

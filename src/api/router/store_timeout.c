@@ -1,4 +1,4 @@
-/* store_timeout.c - answers 503 to calls that wait for a database that does not answer.
+/* store_timeout.c - replies 503 to calls that wait for a database that does not respond.
  *
  *   every second: does the store fail?
  *     ├─► commands that wait for a commit: refused
@@ -7,8 +7,8 @@
  *
  * Changes that were not sent to the database yet are refused, here or by the store itself.
  * Changes that were sent may have been written, so the store reports nothing before it
- * knows. But a client that gets no response for minutes is not served. It gets one that
- * leaves the outcome open, and may try again with the same idempotency key.
+ * knows. But a client should not wait minutes for a response. It gets one that leaves the
+ * outcome open, and may retry with the same idempotency key.
  *
  * A call that is held on purpose (a poll or a dequeue) has an on_gone, and waits for no
  * write. Reads time out by themselves. */
@@ -72,7 +72,7 @@ static void on_time(struct timer *timer)
 struct store_timeout *store_timeout_create(struct api *api)
 {
     if (!engine_store(api_engine(api))->ops->limit_wait)
-        return NULL; /* it answers whatever happens to its disk */
+        return NULL; /* it responds whatever happens to its disk */
     struct store_timeout *store_timeout = mem_new(struct store_timeout);
     struct loop *loop = engine_loop(api_engine(api));
     store_timeout->api = api;

@@ -1,4 +1,4 @@
-/* stored_activity.c - writes the activity that changed, of one environment after the other. */
+/* stored_activity.c - writes the activity that changed, one environment after another. */
 #include "api/router/stored_activity.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* token_changes.c - users make and revoke their personal access tokens.
+/* token_changes.c - users create and revoke their personal access tokens.
  *
- * Only the hash of a token is stored, so it is shown once, in the response that makes it.
- * Users see and end their own tokens only. */
+ * Only the hash of a token is stored, so it is shown once, in the response that creates it.
+ * Users see and revoke only their own tokens. */
 #include "accounts/user_tokens.h"
 #include "api/router/credential_write.h"
 #include "api/router/credentials.h"
@@ -85,7 +85,7 @@ static void reply_revoked(struct credential_write *op)
     api_reply_json(op->call, 200, SLICE("{}"));
 }
 
-/* A caller may always end its own token: that is how a page signs out. */
+/* A caller may always revoke its own token: this is how a page signs out. */
 enum err token_revoke(struct api_call *call)
 {
     char id[SECRET_ID_LEN + 1] = "";

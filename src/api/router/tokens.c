@@ -1,4 +1,5 @@
-/* tokens.c - signs public access tokens, and shows the claims for those of clients. */
+/* tokens.c - signs public access tokens, and shows the claims for those that clients
+ * sign. */
 #include <ctype.h>
 #include <math.h>
 
@@ -62,7 +63,8 @@ static double read_span(struct slice text)
     return count * unit_seconds(slice_trim(slice_from(text, digits)));
 }
 
-/* Reads when the token ends: a text counts from now, a number is a Unix time in seconds. */
+/* Reads when the token expires: a text counts from now, a number is a Unix time in
+ * seconds. */
 static enum err read_expiry(struct api_call *call, const json_t *value, int64_t now_ms,
                             int64_t *ttl_ms)
 {
@@ -142,7 +144,7 @@ struct token_request {
 };
 
 /* Refuses a limit of the token that is not understood: without it, the token would allow
- * more than was meant. */
+ * more than intended. */
 static enum err check_limits(struct api_call *call, const struct token_request *request)
 {
     const json_t *columns = json_object_get(request->realtime, "skipColumns"), *column;
@@ -235,7 +237,8 @@ static enum err make_public(struct api_call *call)
     return err;
 }
 
-/* Makes a token with the claims that the SDKs put into those that they sign themselves. */
+/* Creates a token with the claims that the SDKs put into tokens that they sign
+ * themselves. */
 static enum err make_token(struct api_call *call)
 {
     json_t *body = NULL;
@@ -262,7 +265,8 @@ static enum err make_token(struct api_call *call)
     return err;
 }
 
-/* Makes a token for a person: for any environment of the project, and an hour at most. */
+/* Creates a token for a person: for any environment of the project, and for at most an
+ * hour. */
 static enum err make_token_of(struct api_call *call)
 {
     struct account *account;

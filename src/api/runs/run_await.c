@@ -1,7 +1,7 @@
 /* run_await.c - reads a run; with ?wait= holds the call until the run has ended.
  *
- * It listens for the end of the run before it reads the run, so that no end is missed. When
- * a held call wakes up, it starts again from the beginning. */
+ * It subscribes to the end of the run before it reads the run, so that no end is missed.
+ * When a held call wakes up, it starts over. */
 #include "api/runs/run_await.h"
 
 static void look(struct run_await *await);

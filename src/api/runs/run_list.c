@@ -1,9 +1,9 @@
-/* run_list.c - answers with pages of runs, newest first.
+/* run_list.c - returns pages of runs, newest first.
  *
  *   query ─► one store read per environment ─► merge by id
  *                                               ─► rows, a turn's share at a time ─► reply
  *
- * A page of large metadata has 25 MB. It is made and sent in chunks, so that nothing of
+ * A page with large metadata has 25 MB. It is built and sent in chunks, so that nothing of
  * that size is copied or freed in one turn.
  *
  * Ids sort by creation time, so pages of several environments are merged by id and share
@@ -41,7 +41,7 @@ struct run_listing {
     uint32_t hidden;        /* fields that the token hides */
     struct run_list_part parts[ENVIRONMENT_TYPES];
     size_t part_count, waiting;
-    enum store_status status; /* the first that was not STORE_OK */
+    enum store_status status; /* the first one that was not STORE_OK */
 
     struct run_list_row *rows;
     size_t row_count;
@@ -84,8 +84,8 @@ static void end_chunk(struct run_listing *listing)
     buf_clear(&listing->body);
 }
 
-/* Sends the page. On the side that it was entered from there is at least the run of the
- * cursor. */
+/* Sends the page. On the side from which it was entered, there is at least the cursor's
+ * run. */
 static void send(struct run_listing *listing)
 {
     const struct run_query *query = &listing->query;

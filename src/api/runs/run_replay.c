@@ -1,4 +1,4 @@
-/* run_replay.c - makes a new run from an old one, with the overrides of the caller.
+/* run_replay.c - creates a new run from an old one, with the caller's overrides.
  *
  *   body, piece by piece ─► old run ─► options: overrides, else old values ─► trigger
  *
@@ -133,7 +133,8 @@ static enum err check_number(const struct replay *replay, const char *name, doub
                    least, name);
 }
 
-/* Checks what the published schema restricts more than the options of a trigger. */
+/* Checks the members that the published schema restricts more than the options of a
+ * trigger. */
 static enum err check_values(const struct replay *replay, struct failure *why)
 {
     struct slice type = envelope_get(&replay->body, "payloadType");

@@ -367,8 +367,8 @@ int64_t cron_next(const struct cron *cron, const struct zone *zone, int64_t afte
         if (best)
             return 1000 * (time < best ? time : best);
         best = time;
-        /* Look at the next day, too: if the clock is set back over midnight, one of its
-         * times may come before the end of this day. */
+        /* Check the next day too: if the clock is set back over midnight, one of its times
+         * may come before the end of this day. */
         if (date.days * DAY_S + DAY_S - zone_wall(zone, best) > JUMP_S)
             return 1000 * best;
     }

@@ -1,7 +1,7 @@
 /* schedule_preview.c - the route that shows when a cron expression would fire next.
  *
- * Nothing is stored. Finding the times of a rare expression takes long, so the search is
- * done in time slices. */
+ * Nothing is stored. Finding the times of a rare expression takes a long time, so the
+ * search is done in time slices. */
 #include "api/schedules/schedule_body.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"

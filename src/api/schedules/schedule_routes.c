@@ -208,7 +208,7 @@ static struct schedule_call *op_create(struct api_call *call, enum schedule_next
     return op;
 }
 
-/* Begins a command with a body. If the body is invalid, the call has been answered. */
+/* Begins a command with a body. If the body is invalid, the call has got its response. */
 static enum err begin_with_request(struct api_call *call, bool with_key,
                                    schedule_find_fn *find, schedule_decide_fn *decide)
 {
@@ -272,8 +272,8 @@ static enum err retrieve(struct api_call *call)
 
 /* ---- the list ---- */
 
-/* One page. Its schedules are chosen at once but written in time slices: the next time
- * of a rare schedule may be years away and takes long to find. */
+/* One page. Its schedules are chosen at once but written in time slices: the next time of a
+ * rare schedule may be years away, and finding it takes a long time. */
 struct schedule_page {
     struct api_call *call;
     struct numbered_page which;

@@ -2,15 +2,15 @@
  *
  *   GET ─► run, scope ─► from Last-Event-ID on ─► all chunks, then new ones as they come
  *
- * A response ends normally when no chunk came for Timeout-Seconds, or when the run has
- * ended and all was read, but not while it is in doubt which gateway leads: SDKs take a
- * normal end for a complete stream. It is cut, so that the client comes back, when the
- * gateway drains or the token expires. While a reader has unsent bytes, no more is
+ * A response ends normally when no chunk has arrived for Timeout-Seconds, or when the run
+ * has ended and everything was read, but not while it is in doubt which gateway leads: SDKs
+ * treat a normal end as a complete stream. It is cut, so that the client reconnects, when
+ * the gateway drains or the token expires. While a reader has unsent bytes, no more is
  * written to it, and the ring may discard chunks meanwhile.
  *
  * A reader never gets a stream with a gap. If chunks before its first one are missing,
- * it gets 410; at a later gap it is cut, and gets 410 when it comes back. SDKs throw
- * that status, but ignore comments, unknown events and missing numbers. */
+ * it gets 410; at a later gap it is cut, and gets 410 when it reconnects. SDKs throw that
+ * status, but ignore comments, unknown events and missing numbers. */
 #include "api/streams/stream_read.h"
 
 #include <inttypes.h>

@@ -55,7 +55,7 @@ static void drop_of(struct stream_set *set)
     count_bytes(set, had);
 }
 
-/* A set may have a million chunks, each with memory of its own. */
+/* A set may have a million chunks, each with its own memory. */
 bool streams_forget(struct streams *streams, const struct environment *env,
                     struct timeslice *timeslice)
 {
@@ -193,7 +193,7 @@ bool streams_find_input(struct streams *streams, struct environment *env, struct
     return frame && decode_input(bytes_slice(frame), data);
 }
 
-/* Returns the set that has to give when the quota of a project or the gateway is
+/* Returns the set that must discard chunks when the quota of a project or the gateway is
  * full. */
 static struct stream_set *find_largest(const struct streams *streams,
                                        const struct quota *full)

@@ -5,10 +5,10 @@
  *                                                              pipe: a chunk per line
  *
  * The body of a pipe is read as it arrives; each complete line becomes a chunk at once.
- * The writer counts its lines, from X-Resume-From-Chunk on. Lines that came before are
- * skipped, so a writer may send again whatever may have been lost. A writer without a
- * name has no count (SDK 3.x, curl): each of its bodies is new. Parts and records of an
- * input are skipped in the same way if their name came before. */
+ * The writer counts its lines, from X-Resume-From-Chunk on. Lines that arrived before are
+ * skipped, so a writer may resend whatever may have been lost. A writer without a name has
+ * no count (SDK 3.x, curl): each of its bodies is new. Parts and records of an input are
+ * skipped in the same way if their name arrived before. */
 #include "api/streams/stream_calls.h"
 #include "api/streams/stream_sets.h"
 
@@ -34,7 +34,7 @@ enum {
 enum act { ACT_CREATE, ACT_PART, ACT_PIPE, ACT_PROBE, ACT_SEND };
 
 struct stream_writer {
-    struct api_call *call; /* NULL: already answered */
+    struct api_call *call; /* NULL: it already has its response */
     struct streams *streams;
     struct environment *env;
     enum act act;
@@ -76,7 +76,7 @@ static void writer_destroy(struct stream_writer *writer)
     free(writer);
 }
 
-/* Detaches the call, which is about to be answered. */
+/* Detaches the call, which is about to get its response. */
 static struct api_call *take_call(struct stream_writer *writer)
 {
     struct api_call *call = writer->call;
@@ -284,7 +284,7 @@ static void reply_last(struct stream_writer *writer)
 
 /* ---- the run ---- */
 
-/* Returns true if the writer was answered meanwhile; then it is freed. */
+/* Returns true if the writer got its response meanwhile; then it is freed. */
 static bool is_abandoned(struct stream_writer *writer)
 {
     writer->in_flight = false;

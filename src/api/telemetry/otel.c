@@ -43,7 +43,7 @@ struct telemetry {
     struct otlp_parts parts; /* collects the body */
     struct buf part;         /* the part that is being read */
     struct otlp otlp;        /* reads it */
-    bool reads, complete;    /* a part is being read; the body has come */
+    bool reads, complete;    /* a part is being read; the body has arrived */
     size_t lost;             /* records beyond OTLP_STEPS_MAX */
     char lost_run[ID_MAX];   /* the run of the first lost record */
     char run[ID_MAX];        /* the run of the last record that was read */
@@ -122,7 +122,7 @@ static void telemetry_free(struct telemetry *op)
     free(op);
 }
 
-/* The client left in the middle of its body. */
+/* The client disconnected in the middle of its body. */
 static void on_gone(struct api_call *call)
 {
     telemetry_free(call->state);
@@ -199,8 +199,8 @@ static enum err begin(struct api_call *call, bool logs)
     return OK;
 }
 
-/* Takes a piece of the body. While a part is read, the rest waits in the socket, but for
- * what has been read from it already. */
+/* Takes a piece of the body. While a part is read, the rest waits in the socket, except for
+ * the bytes already read from it. */
 static enum err take(struct api_call *call, struct slice piece, bool logs)
 {
     enum err refused = call->state ? OK : begin(call, logs);

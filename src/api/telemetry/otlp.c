@@ -3,8 +3,8 @@
  * Finding the end of a part of the body means scanning it, and parts are nested. So each
  * call finds one part, and the next call opens it.
  *
- * Attributes that the SDK adds to say where a record comes from (ctx.…, $metadata.…) are
- * read but not stored: the run is known by then. */
+ * Attributes that the SDK adds to identify a record's origin (ctx.…, $metadata.…) are read
+ * but not stored: the run is known by then. */
 #include "api/telemetry/otlp.h"
 
 #include <strings.h>
