@@ -5,8 +5,8 @@
  * metrics, stay.
  *
  * The first SIGTERM or SIGINT drains, the second one exits at once. SIGHUP does the same if
- * the gateway was started on a terminal, which is being closed. Otherwise it reloads the
- * settings. */
+ * the gateway was started on a terminal, which is then being closed. Otherwise it reloads
+ * the settings. */
 #include "server/serve.h"
 
 #include <malloc.h>
@@ -43,14 +43,15 @@ struct service {
     struct execute *execute; /* NULL: nothing is executed */
     struct ring *ring;       /* NULL: none */
     bool ready, draining, stopped;
-    bool executed; /* the supervise role has ended */
+    bool executed; /* the supervise role has exited */
     int status;
 };
 
 static void on_again(uv_timer_t *timer);
 static void drain(struct service *service);
 
-/* The role has ended its runs while the gateway still accepted their results: drain now. */
+/* The role has finished its runs while the gateway still accepted their results: drain
+ * now. */
 static void on_executed(void *owner)
 {
     struct service *service = owner;
@@ -68,17 +69,17 @@ static void on_ready(void *owner, int port)
     service->ready = true;
     service_notify("READY=1\nSTATUS=serves, version " RUNCAST_VERSION);
     if (service->reloads_when_ready)
-        raise(SIGHUP); /* it came while the runs were loaded */
+        raise(SIGHUP); /* it arrived while the runs were being loaded */
 }
 
-/* Reports READY, as a service manager need not wait until this gateway leads. */
+/* Reports READY, because a service manager need not wait until this gateway leads. */
 static void on_standby(void *owner)
 {
     (void)owner;
     service_notify("READY=1\nSTATUS=stands by, version " RUNCAST_VERSION);
 }
 
-/* The gateway has ended. If it was never ready, ends the role that it has started;
+/* The gateway has stopped. If it was never ready, stops the role that it has started;
  * otherwise the role keeps running, as if the gateway had been killed. */
 static void let_go_of_role(struct service *service)
 {
@@ -105,8 +106,8 @@ static void on_signal(uv_signal_t *handle, int number)
         drain(service);
 }
 
-/* Reads the settings again. Flags and variables are the same; the files of --config and of
- * certificates may have changed. */
+/* Reads the settings again. Flags and variables are the same; the --config file and
+ * certificate files may have changed. */
 static enum err reload(struct service *service, struct failure *why)
 {
     struct config fresh;
@@ -173,7 +174,7 @@ static void watch_hangup(struct service *service)
         watch(service, &service->hangup, is_on_terminal ? on_signal : on_reload, SIGHUP);
 }
 
-/* Notifies the service manager that the loop runs. If the loop hangs, the manager ends the
+/* Notifies the service manager that the loop runs. If the loop hangs, the manager kills the
  * process. */
 static void on_watchdog(uv_timer_t *timer)
 {
@@ -189,7 +190,7 @@ static void watch_loop(struct service *service)
         uv_timer_start(&service->watchdog, on_watchdog, 0, each);
 }
 
-/* Ignores SIGHUP from here on: the default action would kill a process that stops
+/* Ignores SIGHUP from here on: the default action would kill a process that is stopping
  * cleanly. */
 static void end_hangup(struct service *service)
 {
@@ -228,8 +229,8 @@ static void on_stopped(void *owner, const struct failure *reason)
 
 /* Blocks above M_MMAP_THRESHOLD are mapped by themselves and grow without being copied:
  * copying the arrays of a million runs would take milliseconds of a turn. Large payloads
- * are below it and reuse memory, as new pages cost more than copying. By default malloc
- * adapts both limits. */
+ * are below it and reuse memory, because new pages cost more than copying. By default
+ * malloc adapts both limits. */
 static void keep_large_blocks_apart(void)
 {
     mallopt(M_MMAP_THRESHOLD, 8 << 20);

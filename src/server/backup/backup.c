@@ -5,8 +5,8 @@
  *        └──────── again ◄────────┘ an archive was removed: no current row names it
  *
  * Archives never change. Those that are copied first stay in the copy even if the gateway
- * removes them meanwhile. So after the names were read only few files are left to copy, in
- * little time. */
+ * removes them meanwhile. So once the names are read, only a few files are left to copy,
+ * which is quick. */
 #include "server/backup/backup.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ struct backup {
     int above;
     struct data_files data, partial;
     char *partial_path, *database_path; /* of the copy */
-    struct stored_files named;          /* by the database at the moment of the copy */
+    struct stored_files named;          /* by the database at the time of the copy */
 };
 
 /* ---- the target ---- */
@@ -173,7 +173,7 @@ static enum err copy_deployed(struct backup *backup, const char *name, struct fa
     struct file_facts facts;
     const char *file = strrchr(name, '/') + 1;
     if (backup_manifest_find(backup->manifest, name))
-        return OK; /* copied by the previous try */
+        return OK; /* copied by the previous attempt */
     if (backup->data.deployments < 0)
         return explain(why, ERR_NOT_FOUND, "%s is missing", name);
     enum err err =
@@ -276,7 +276,8 @@ static void drop_unnamed(struct backup *backup)
     manifest->count = kept;
 }
 
-/* Makes one try. Unless it sets *gone, *look is open and the files that it names copied. */
+/* Makes one attempt. Unless it sets *gone, *look is open and the files that it names are
+ * copied. */
 static enum err look_and_copy_named(struct backup *backup, struct sqlite_look **look,
                                     bool *gone, struct failure *why)
 {
@@ -322,13 +323,13 @@ static enum err copy_consistently(struct backup *backup, struct failure *why)
 static enum err copy_key(struct backup *backup, const char *name, struct failure *why)
 {
     struct file_facts facts;
-    unlinkat(backup->partial.top, name, 0); /* of the previous try */
+    unlinkat(backup->partial.top, name, 0); /* left by the previous attempt */
     enum err err = file_pass_copy(backup->data.top, name, backup->partial.top, name,
                                   backup->options->stopped, &facts, why);
     return err == ERR_NOT_FOUND ? OK : err;
 }
 
-/* Copies former keys, too, as older backups may need them. */
+/* Copies former keys too, because older backups may need them. */
 static enum err copy_keys(struct backup *backup, struct failure *why)
 {
     enum err err = OK;
@@ -360,7 +361,7 @@ static void wait_a_little(void)
 }
 
 /* Copies keys until they open the database. During a key rotation, the files change one
- * after the other, so the copy may be a mixture. */
+ * after another, so the copy may be a mixture. */
 static enum err take_keys(struct backup *backup, struct failure *why)
 {
     struct failure unopened;
@@ -399,7 +400,7 @@ static enum err note_file(struct backup *backup, const char *name, struct failur
     return err;
 }
 
-/* Adds the database with its new epoch, and the keys as they were copied last. */
+/* Adds the database with its new epoch, and the keys as last copied. */
 static enum err note_rest(struct backup *backup, struct failure *why)
 {
     enum err err = OK;

@@ -1,4 +1,4 @@
-/* copied_files.c - opens the files of deployments one after the other. */
+/* copied_files.c - opens the files of deployments one after another. */
 #include "server/backup/copied_files.h"
 
 #include <errno.h>

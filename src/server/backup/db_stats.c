@@ -30,7 +30,7 @@ struct stats_table {
 
 struct stats_env {
     struct sqlite_env_stats counts;
-    char *name; /* "proj_…/prod"; NULL: no document has it any more */
+    char *name; /* "proj_…/prod"; NULL: no document has it anymore */
 };
 
 struct db_stats_all {

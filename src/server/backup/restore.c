@@ -1,6 +1,6 @@
 /* restore.c - checks all of a backup, copies it, and moves the database into place last.
  *
- * A data directory without runcast.db has nothing that a gateway would start on. */
+ * No gateway would start on a data directory without runcast.db. */
 #include "server/backup/restore.h"
 
 #include <errno.h>
@@ -138,8 +138,8 @@ static enum err check_key(const struct restore *restore, struct failure *why)
 
 /* ---- the data directory ---- */
 
-/* Returns true for what an empty data directory may have: the rest of a restore that was
- * killed, a lock file that is not locked, and what a new file system has. */
+/* Returns true for entries that an empty data directory may have: the rest of a restore
+ * that was killed, an unlocked lock file, and those of a new file system. */
 static bool may_stay(const char *name)
 {
     static const char *const names[] = { ".", "..", "lost+found", "runcast.db.lock",

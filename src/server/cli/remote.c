@@ -1,4 +1,5 @@
-/* remote.c - sends calls to a gateway and runs an event loop until each is answered. */
+/* remote.c - sends calls to a gateway and runs an event loop until each has its
+ * response. */
 #include "server/cli/remote.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 enum {
     TRIES_MAX = 5,
-    PAUSE_MS = 500,             /* after the first try; doubles with each further one */
+    PAUSE_MS = 500,             /* after the first attempt; doubles with each further one */
     ANSWER_MS = 300 * 1000,     /* longer than a gateway may hold a call */
     UPLOAD_MS = 60 * 60 * 1000, /* while the file is sent */
     ANSWER_MAX = 16 << 20,

@@ -3,8 +3,8 @@
  *   read build.json ─► pack ─► POST artifacts ─► upload as a form ─► POST deployments
  *   ─► poll until it is DEPLOYED, or has failed ─► which version is current now?
  *
- * The gateway answers POST deployments when the build has ended or deploy-hold has passed;
- * then the call is repeated a few times. */
+ * The gateway responds to POST deployments when the build has ended or deploy-hold has
+ * passed; in the second case the call is repeated a few times. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -322,7 +322,7 @@ static bool look(const struct deploying *deploying, const char *target, bool *do
     return goes_on;
 }
 
-/* The last of the calls POST deployments may have been answered before the build ended. */
+/* The last POST deployments may have returned before the build ended. */
 static bool wait_for_end(const struct deploying *deploying)
 {
     struct buf target = { 0 };

@@ -247,8 +247,8 @@ struct config_file {
     enum err err;
 };
 
-/* Reads a line for inih, which would append an indented line to the one before, and accept
- * a section without a name silently. */
+/* Reads a line for inih, which would append an indented line to the previous one, and
+ * silently accept a section without a name. */
 static char *read_line(char *text, int size, void *stream)
 {
     struct config_file *file = stream;

@@ -167,7 +167,7 @@ enum err subcommand_read(const struct subcommand *table, const char *const *word
 
 /* ---- usage ---- */
 
-/* Appends a form to the current line, or to a line of its own if that is full. */
+/* Appends a form to the current line, or to a new line if that is full. */
 static void join_form(const struct subcommand *row, size_t *column, struct buf *out)
 {
     struct buf form = { 0 };
@@ -184,7 +184,7 @@ static void join_form(const struct subcommand *row, size_t *column, struct buf *
     buf_finish(&form);
 }
 
-/* Appends a form on a line of its own, and what it does after it or below it. */
+/* Appends a form on a separate line, with its description after it or below it. */
 static void print_form(const struct subcommand *row, bool is_default, size_t *column,
                        struct buf *out)
 {

@@ -39,7 +39,7 @@ struct admin_conn {
     char request[REQUEST_MAX];
     size_t len;
     struct account_command command;
-    FILE *out; /* the response; NULL: no request yet, or answered */
+    FILE *out; /* the response; NULL: no request yet, or the response was sent */
     char *answer;
     size_t answer_len;
 };
@@ -77,7 +77,7 @@ static void on_written(uv_write_t *write, int status)
 
 /* Sends what was printed to conn->out, or the error. If nothing was printed (an empty
  * list), sends the zero at its end: an empty response would look as if the gateway had
- * ended. */
+ * exited. */
 static void give_answer(struct admin_conn *conn, enum err status, const char *reason)
 {
     if (status) {
@@ -233,7 +233,7 @@ static void on_listener_closed(uv_handle_t *handle)
     let_go(container_of(handle, struct admin, pipe));
 }
 
-/* The data directory is locked by us, so a socket at the path is an old one of ours. */
+/* We hold the lock of the data directory, so a socket at the path is an old one of ours. */
 enum err admin_create(struct uv_loop_s *loop, const char *path,
                       const struct admin_options *options, struct admin **out,
                       struct failure *why)

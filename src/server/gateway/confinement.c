@@ -13,9 +13,9 @@
  *   everything else                                 not at all
  *
  * A gateway opens no other TCP connections: webhooks, registries and other gateways are
- * used by the supervise role and by subcommands, which are processes of their own and not
- * confined. The same is true of deployed code: it executes below the supervise role, which
- * the gateway's keeper starts (role_keeper.h), a process started before the sandbox. */
+ * used by the supervise role and by subcommands, which are separate, unconfined processes.
+ * The same is true of deployed code: it executes below the supervise role, which the
+ * gateway's keeper starts (role_keeper.h), a process started before the sandbox. */
 #include "server/gateway/confinement.h"
 
 #include <limits.h>
@@ -150,7 +150,7 @@ static enum err allow_listeners(struct confinement *all, const struct config *co
     for (size_t i = 0; !refused && i <= count; i++) {
         const struct config_listener *listener = &listeners[i];
         if (listener->handed[0])
-            continue; /* bound already */
+            continue; /* already bound */
         if (listener->host[0])
             all->ports[all->port_count++] = (uint16_t)listener->port;
         else

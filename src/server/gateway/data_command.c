@@ -1,8 +1,8 @@
 /* data_command.c - the subcommands backup, restore, db check, db stats and copy.
  *
  * They read and write files in this process, whether a gateway runs or not: a gateway may
- * have access to no folder but its own. SIGINT, SIGTERM and SIGHUP stop a backup, restore
- * or copy cleanly. root may run backup, restore, check and stats on another user's data
+ * have access only to its own folder. SIGINT, SIGTERM and SIGHUP stop a backup, restore or
+ * copy cleanly. root may run backup, restore, check and stats on another user's data
  * directory. */
 #include <inttypes.h>
 #include <signal.h>

@@ -17,7 +17,7 @@ enum { LEAVING_MS = 1500 };
 /* Max time to find out whether a gateway stands by, and for writes in flight. */
 enum { HAND_OVER_MS = 300 };
 
-/* Pause between sockets that move to a gateway that leads already. */
+/* Pause between sockets that move to a gateway that already leads. */
 enum { LEAVE_EVERY_MS = 2 };
 
 /* With a next process, wait at most this long for requests in flight: a client that reads
@@ -55,7 +55,7 @@ bool drain_begin(struct drain *drain)
     return drain->hand_over_by;
 }
 
-/* A gateway that has just joined may be a successor, too, so the database is queried
+/* A gateway that has just joined may also be a successor, so the database is queried
  * first. */
 static bool waits_to_hand_over(struct drain *drain, bool idle)
 {
@@ -67,8 +67,8 @@ static bool waits_to_hand_over(struct drain *drain, bool idle)
     return !idle || !api_has_drained(drain->api);
 }
 
-/* Clients that come meanwhile are refused and retry: the sooner another gateway leads, the
- * better. So the lead is handed over first, once accepted writes are done; clients move
+/* Clients that connect meanwhile are refused and retry: the sooner another gateway leads,
+ * the better. So the lead is handed over first, once accepted writes are done; clients move
  * after that. */
 enum handover drain_hand_over(struct drain *drain, bool idle)
 {
@@ -84,8 +84,8 @@ enum handover drain_hand_over(struct drain *drain, bool idle)
     return HANDOVER_NONE;
 }
 
-/* A gateway that does not lead any more sends no runs to its sockets. So they leave as fast
- * as another gateway can take them. */
+/* A gateway that no longer leads sends no runs to its sockets. So they leave as fast as
+ * another gateway can accept them. */
 void drain_sockets(struct drain *drain)
 {
     int64_t timeout_ms = api_options(drain->api)->drain_timeout_ms;

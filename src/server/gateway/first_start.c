@@ -1,4 +1,4 @@
-/* first_start.c - prints the keys of a first start, a link to the dashboard and the next
+/* first_start.c - prints a first start's keys, a link to the dashboard and the next
  * command. */
 #include "server/gateway/first_start.h"
 

@@ -4,13 +4,13 @@
  *
  * No other file knows all parts. The server listens before anything is read or created: the
  * keys of a first start are printed once, with an address that must be ours. Until the runs
- * are in memory, every call but health gets 503. So do calls to a gateway that stands by
- * because another one leads. If another one takes the lead, everything is destroyed, and
- * serve.c starts the gateway again.
+ * are in memory, every call but health gets 503; so does every call to a gateway that
+ * stands by because another one leads. If another one takes the lead, everything is
+ * destroyed, and serve.c starts the gateway again.
  *
- * Draining goes the other way: refuse new requests, finish those in flight, ask sockets to
- * move, then destroy server, engine and store in reverse order of their creation. If
- * another gateway stands by, it gets the lead before sockets move. */
+ * Draining happens in the opposite order: refuse new requests, finish those in flight, ask
+ * sockets to move, then destroy server, engine and store in reverse order of their
+ * creation. If another gateway stands by, it gets the lead before sockets move. */
 #include "server/gateway/gateway.h"
 
 #include <string.h>
@@ -169,7 +169,7 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
     return OK;
 }
 
-/* An environment that ends while runs are loaded is retired after that. */
+/* An environment removed while runs are being loaded is retired after that. */
 static void on_environment(void *owner, struct account *account)
 {
     struct gateway *gateway = owner;
@@ -238,7 +238,7 @@ static struct api_options api_options_of(const struct gateway *gateway)
     return options;
 }
 
-/* Returns how many runs execute at once in dev: by default two per core, as one run
+/* Returns how many runs execute at once in dev: by default two per core, because one run
  * computes while another reads or writes. */
 static uint32_t dev_concurrency(const struct config *config)
 {
@@ -323,7 +323,7 @@ static void on_taken(void *owner)
     load_accounts_begin(&gateway->load_accounts);
 }
 
-/* Accepts connections on passed-in sockets. A gateway that stands by answers whether it is
+/* Accepts connections on passed-in sockets. A gateway that stands by reports whether it is
  * ready. */
 static void on_standby(void *owner)
 {
@@ -356,14 +356,14 @@ static void begin_drain(struct gateway *gateway, int64_t timeout_ms)
     look_at_drain_in(gateway, DRAIN_EVERY_MS);
 }
 
-/* Stops work that this process begins by itself: the store would refuse it from now on. */
+/* Stops work that this process starts by itself: the store would refuse it from now on. */
 static void stop_own_work(struct gateway *gateway)
 {
     engine_stop(gateway->engine);
     schedules_stop(gateway->schedules);
 }
 
-/* Sends clients to the gateway that leads; responses that they do not read soon are cut. */
+/* Sends clients to the leading gateway; responses that they do not read soon are cut. */
 static void on_lost(void *owner, const char *reason, bool for_good)
 {
     struct gateway *gateway = owner;
@@ -544,7 +544,7 @@ static void on_close_tick(struct timer *timer)
     close_store(container_of(timer, struct gateway, timer));
 }
 
-/* Waits until operations that the parts have begun by themselves end. */
+/* Waits for the end of operations that the parts have started by themselves. */
 static void end_api(struct gateway *gateway)
 {
     if (!api_may_end(gateway->api)) {
@@ -635,7 +635,7 @@ static void on_drain_tick(struct timer *timer)
 void gateway_drain(struct gateway *gateway)
 {
     if (gateway->phase == PHASE_CLOSING)
-        return; /* the lead was lost just before: it stops already */
+        return; /* the lead was lost just before: it is already stopping */
     if (gateway->phase != PHASE_READY) {
         gateway_stop(gateway);
         return;

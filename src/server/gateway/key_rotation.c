@@ -1,7 +1,7 @@
 /* key_rotation.c - seals everything with another key, and verifies the result by a scan.
  *
  * Documents are read from the store, not from memory, so that no sealed one is missed. If a
- * commit failed, or its outcome is unknown, the next scan finds out. */
+ * commit failed, or its outcome is unknown, the next scan shows the result. */
 #include "server/gateway/key_rotation.h"
 
 #include "base/log.h"
@@ -339,7 +339,7 @@ static void on_scanned(struct store_read *read, enum store_status status)
     seal_some(&rotate->deferred);
 }
 
-/* Scans the store. After a failed sync, what is read may not be durable. */
+/* Scans the store. After a failed sync, the data that is read may not be durable. */
 static void begin_scan(struct rotate *rotate)
 {
     if (engine_store(rotate->engine)->failing) {

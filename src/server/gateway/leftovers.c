@@ -8,8 +8,8 @@
  *        ▼
  *   of a deleted project: emptied; of a branch: its own document ─► forgotten
  *
- * The number of an environment is not used again while a client may have a token, cursor or
- * URL of it: the store remembers up to which number retention has removed environments. */
+ * An environment's number is not reused while a client may have a token, cursor or URL with
+ * it: the store remembers the number up to which retention has removed environments. */
 #include "server/gateway/leftovers.h"
 
 #include "base/mem.h"

@@ -5,7 +5,8 @@
  *             order of their last change; then others, newest first, until half the budget
  *             is used or 2 s have passed: `cold` is where that stopped
  *
- * Results are taken in time slices, so that health checks are answered meanwhile.
+ * Results are processed in time slices, so that health checks get their responses
+ * meanwhile.
  *
  * For an archived branch or deleted project, only unfinished runs are loaded, to be
  * canceled. Most have none and stay out of memory. */
@@ -281,8 +282,8 @@ static void take_page(struct deferred *deferred)
     end_page(load, env);
 }
 
-/* Lets the store read the next page while this one is taken. Not for the newest runs, as it
- * is not known yet whether they fit into the budget. */
+/* Lets the store read the next page while this one is processed. Not for the newest runs,
+ * because it is not yet known whether they fit into the budget. */
 static void read_ahead(struct load_runs *load)
 {
     load->is_ahead = load->more && !load->walk.newest_first;

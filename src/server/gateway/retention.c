@@ -1,18 +1,18 @@
-/* retention.c - removes old runs and deleted projects, one small purge after the other.
+/* retention.c - removes old runs and deleted projects, one small purge after another.
  *
  *   every minute, or more often if runs are kept for less than four minutes
  *                ─► each environment: purge some final runs last changed before now - retain,
  *                     at most 200  └─ found that many: again at once; fewer: next environment
  *
- * If a branch was archived that long ago and has no run left, everything of it is removed
- * (leftovers.c). So is everything of a deleted project, as soon as its environments have
- * left memory, and at last its documents among the accounts:
+ * If a branch was archived that long ago and has no run left, all its data is removed
+ * (leftovers.c). So is all data of a deleted project, as soon as its environments have left
+ * memory, and finally its account documents:
  *
  *   each environment: emptied ─► keys, tokens, environments, the project ─► forgotten
  *
- * The store removes runs, with batches and packets that no run needs any more. Then they
- * are removed from memory, and the environment's floor moves. Its clients are notified, and
- * so learn which runs are gone. */
+ * The store removes runs, with batches and packets that no run needs any longer. Then they
+ * are removed from memory, and the environment's floor moves. Its clients are notified, so
+ * they learn which runs are gone. */
 #include "server/gateway/retention.h"
 
 #include "accounts/account_writer.h"
@@ -226,7 +226,7 @@ static void go_on(struct retain *retain)
         next_account(retain);
 }
 
-/* Removes runs from memory for a time slice. Only then the environment's clients are
+/* Removes runs from memory for a time slice. Only then are the environment's clients
  * notified of the floor. */
 static void drop_some(struct deferred *deferred)
 {

@@ -18,7 +18,7 @@
 extern char **environ;
 
 struct execute {
-    uv_poll_t handle; /* readable: the keeper has ended */
+    uv_poll_t handle; /* readable: the keeper has exited */
     int orders;
     pid_t keeper;               /* 0: reaped */
     void (*ended)(void *owner); /* NULL: execute_end was not called */
@@ -158,7 +158,7 @@ static void on_gone(uv_poll_t *handle, int status, int events)
     (void)events;
     uv_poll_stop(handle);
     if (execute->keeper)
-        waitpid(execute->keeper, NULL, 0); /* it closes its end when it ends */
+        waitpid(execute->keeper, NULL, 0); /* it closes its end when it exits */
     execute->keeper = 0;
     if (execute->ended)
         execute->ended(execute->owner);
@@ -181,7 +181,7 @@ void execute_end(struct execute *execute, enum execute_whose whose,
     char order = whose == EXECUTE_OWN ? ROLE_KEEPER_END_OWN : ROLE_KEEPER_END_ANY;
     execute->ended = ended;
     execute->owner = owner;
-    send(execute->orders, &order, 1, MSG_NOSIGNAL); /* if it has ended: readable */
+    send(execute->orders, &order, 1, MSG_NOSIGNAL); /* if it has exited: readable */
     uv_ref((uv_handle_t *)&execute->handle);
     uv_poll_start(&execute->handle, UV_READABLE, on_gone);
 }

@@ -105,7 +105,7 @@ static void reap(struct role_keeper *keeper)
         on_child_ended(keeper, status);
 }
 
-/* Returns the process that must end; 0: none is left. */
+/* Returns the process that must exit; 0: none is left. */
 static pid_t who_is_left(const struct role_keeper *keeper)
 {
     if (keeper->child)
@@ -129,7 +129,7 @@ static bool look_for_end(struct role_keeper *keeper)
 
 /* ---- the process ---- */
 
-/* Returns false if the gateway has ended. */
+/* Returns false if the gateway has exited. */
 static bool take_order(struct role_keeper *keeper)
 {
     char order;
@@ -154,8 +154,8 @@ static bool look(struct role_keeper *keeper)
 }
 
 /* Ignores signals that a terminal or service manager sends to all processes of the gateway:
- * the gateway sends its own order. Closes all other sockets, which others would wait
- * for. */
+ * the gateway sends its own order. Closes all other sockets, because other processes would
+ * wait for them. */
 static void stand_aside(int orders)
 {
     static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };

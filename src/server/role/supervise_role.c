@@ -49,8 +49,8 @@ static char *sibling_folder(const char *data)
     return folder;
 }
 
-/* Finds an address of the gateway on this machine. It must not expect a PROXY header, nor
- * speak TLS, as the certificate may be for a name that this machine does not have. */
+/* Finds an address of the gateway on this machine. It must not expect a PROXY header or
+ * speak TLS, because the certificate may be for a name that this machine does not have. */
 static enum err find_url(const struct config *config, char **url, struct failure *why)
 {
     struct config_listener listeners[CONFIG_LISTENERS_MAX];
@@ -94,8 +94,8 @@ static enum err check_credential(const struct config *config, struct failure *wh
         "RUNCAST_WORKER_TOKEN, or RUNCAST_WORKER_TOKEN_FILE to the path of a file with it");
 }
 
-/* Refuses tasks as the owner of the data, who can read the database and the keys next to
- * it. */
+/* Refuses to execute tasks as the owner of the data, who can read the database and the keys
+ * next to it. */
 static enum err check_owner(const struct config *config, struct failure *why)
 {
     struct user_range users;
