@@ -1,4 +1,5 @@
-/* kept_controllers.c - holds the polls of idle controllers, and answers one with a run. */
+/* kept_controllers.c - holds the polls of idle controllers, and returns a run to one of
+ * them. */
 #include "supervisor/runners/kept_controllers.h"
 
 #include "base/log.h"
@@ -103,7 +104,7 @@ static bool is_alike(const struct runner *runner, const struct run_message *mess
            last->cores == message->cores && last->gigabytes == message->gigabytes;
 }
 
-/* Ends the kept controllers of other versions of the same environment.
+/* Stops the kept controllers of other versions of the same environment.
  *
  * They are unlikely to be needed again. */
 static void end_outdated(struct kept_controllers *kept, const struct run_message *message)

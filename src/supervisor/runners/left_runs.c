@@ -1,8 +1,8 @@
-/* left_runs.c - the list of runs: RUN SNAPSHOT ATTEMPT MACHINE, a line each; attempt 0: not
+/* left_runs.c - the list of runs, a line each: RUN SNAPSHOT ATTEMPT MACHINE; attempt 0: not
  * started.
  *
  * MACHINE stands for two ids. A tool that clones a machine renews machine-id, or the
- * hypervisor gives the new one another product_uuid, which only root can read. Neither
+ * hypervisor gives the clone another product_uuid, which only root can read. Neither
  * changes at a reboot. Lines of earlier programs have no MACHINE, and are reported. */
 #include "supervisor/runners/left_runs.h"
 
@@ -62,7 +62,7 @@ static void write_list(const struct left_runs *left)
     struct buf text = { 0 };
     size_t at = 0;
     if (shared->unreported)
-        return; /* the next role tries what this one could not report */
+        return; /* the next role retries the reports that this one could not send */
     for (struct runner *runner; (runner = table_next(&shared->runners, &at));)
         if (runner->has_run && runner_end_of(&runner->facts) != RUNNER_END_NOTHING)
             buf_print(&text, "%s %s %" PRId64 " %s\n", runner->message.run,

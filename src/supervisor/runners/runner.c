@@ -1,7 +1,7 @@
 /* runner.c - starts the process of a run, follows it, and reports its end.
  *
  * A report is retried with growing pauses while the gateway is unreachable. After TRIES_MAX
- * attempts it is given up: the gateway notices by itself, because heartbeats are
+ * attempts it is abandoned: the gateway notices by itself, because heartbeats are
  * missing. */
 #include "supervisor/runners/runner.h"
 
@@ -21,7 +21,7 @@
 enum {
     OUTPUT_MAX = 64 * 1024,
     OPEN_FILES = 16384,
-    PROCESSES = 8192, /* per user, who may have many runners */
+    PROCESSES = 8192, /* per user, which may have many runners */
     /* When memory runs out: after builds, before the supervise role and the gateway. */
     OOM_SCORE = 500,
     CONTROLLER_BYTES = 128 << 20,
@@ -34,7 +34,7 @@ enum {
     START_MS =
         /* Longer than a lease: by then the gateway has given the run to another runner. */
     90 * 1000,
-    LEAVE_MS = 30 * 1000, /* from the last response to the end of the process */
+    LEAVE_MS = 30 * 1000, /* from the last response to the exit of the process */
     ID_RANDOM = 8,
 };
 
@@ -192,7 +192,7 @@ static void on_looked(struct gateway_call *call)
         complete(runner, &newest);
 }
 
-/* Requires that the process has ended and every call it made was answered. */
+/* Requires that the process has exited and every call it made has its response. */
 static void report(struct runner *runner)
 {
     runner->reports = true;
@@ -249,7 +249,7 @@ static void on_ended(struct process *process, const struct process_end *end)
 
 static const struct process_events events = { on_output, on_ended };
 
-/* Kills a controller that neither starts nor ends: it would keep its place for ever. */
+/* Kills a controller that neither starts nor exits: it would keep its place forever. */
 static void on_late(struct timer *timer)
 {
     struct runner *runner = container_of(timer, struct runner, handed);
@@ -266,7 +266,7 @@ static void set_report_deadline(struct runner *runner, int64_t ms)
     loop_set_timer(loop, &runner->handed, timers_kind(loop_timers(loop), on_late), ms);
 }
 
-/* Makes the control group.
+/* Creates the control group.
  *
  * Isolated organizations execute nothing without one; others do, with a warning. */
 static enum err make_group(struct runner *runner, struct failure *why)

@@ -1,4 +1,4 @@
-/* runner_end.c - maps the end of a process to a report. */
+/* runner_end.c - maps the exit of a process to a report. */
 #include "supervisor/runners/runner_end.h"
 
 #include <signal.h>

@@ -2,8 +2,8 @@
  *
  * A call is passed on with its body, idempotency key and trace unchanged, and the response
  * is returned unchanged. The facts that runner.h needs are read from the response. A
- * completion that is too long to pass on is replaced by one that fails the attempt and
- * gives this reason, because its controller sends it only once. */
+ * completion too long to pass on is replaced by one that fails the attempt for this reason,
+ * because its controller sends it only once. */
 #include "supervisor/runners/workload.h"
 
 #include "base/log.h"
@@ -26,7 +26,7 @@ enum {
     CONNECTIONS = 4096,
     ARRIVING_MAX = 4,  /* request bodies of one runner being received at once */
     CLIENT_LEFT = 499, /* status for a client that has left; it is not sent */
-    CALLS_MAX = 16,    /* per runner: calls passed on and not yet answered */
+    CALLS_MAX = 16,    /* per runner: calls passed on that have no response yet */
     BODY_MS = 10 * 1000,
     BYTES_PER_S = 1024 * 1024, /* minimum rate; clients are on this machine */
 };
@@ -240,7 +240,7 @@ static void add_path(struct buf *path, const struct workload_route *route)
     }
 }
 
-/* Makes the completion that replaces one that is too long. */
+/* Builds the completion that replaces one that is too long. */
 static struct bytes *completion_of_size(const struct exchange *x, struct slice run)
 {
     struct buf text = { 0 }, out = { 0 };
@@ -320,7 +320,7 @@ static size_t body_limit(enum workload_call call)
                                  : SMALL_BODY;
 }
 
-/* Keeps one run from using up what all runs on this machine share. */
+/* Prevents one run from using up the resources that all runs on this machine share. */
 static bool has_too_many(const struct runner *runner, const struct exchange *x)
 {
     return runner->calls >= CALLS_MAX ||
@@ -424,8 +424,8 @@ static void on_request(void *owner, struct exchange *x)
     }
 }
 
-/* Nothing else answers a request whose body was cut off. Calls that were passed on are
- * still answered by on_passed. */
+/* Nothing else replies to a request whose body was cut off. Calls that were passed on still
+ * get their response from on_passed. */
 static void on_gone(void *owner, struct exchange *x)
 {
     struct workload *workload = owner;

@@ -1,6 +1,6 @@
 /* workload_sockets.c - the Socket.IO connections of controllers.
  *
- * A notice goes to the controllers whose runner has that run now. Messages in which a
+ * A notice goes to the controllers whose runner now has that run. Messages in which a
  * controller names its run are ignored. */
 #include "supervisor/runners/workload_sockets.h"
 

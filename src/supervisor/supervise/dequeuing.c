@@ -26,7 +26,7 @@ struct dequeuing {
     struct gateway_call call, heartbeat;
     bool asks, beats;                           /* the call, the heartbeat is in flight */
     bool connected, stopped, reached, reported; /* reported: reached was */
-    /* idempotency key of the dequeue; "": it was answered, generate another */
+    /* idempotency key of the dequeue; "": it has its response, generate another */
     char key[KEY_LEN + 1];
     struct timer timer, heartbeat_timer;
     uint32_t look_kind, heartbeat_kind;

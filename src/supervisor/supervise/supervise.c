@@ -1,4 +1,4 @@
-/* supervise.c - creates, connects and ends the parts of the supervise role.
+/* supervise.c - creates, connects and stops the parts of the supervise role.
  *
  *   dequeuing ─ message ─► admission ─► runner ─ run has ended ─► admission, dequeuing
  *                  gateway_notices ─► workload ─► controllers            building */
@@ -181,7 +181,7 @@ static void on_closed(void *owner)
     struct supervise *supervise = owner;
     struct supervise_events events = supervise->events;
     struct failure none = { 0 };
-    if (supervise->dequeuing) /* else the list is still that of the role before */
+    if (supervise->dequeuing) /* else the list is still the previous role's */
         left_runs_finish(&supervise->left);
     dequeuing_destroy(supervise->dequeuing);
     admission_destroy(supervise->admission);
@@ -340,9 +340,9 @@ static void name_instance(struct supervise *supervise)
     memcpy(supervise->instance, name, sizeof(name));
 }
 
-/* Sets up the users that runs execute as.
+/* Sets up the users under which runs execute.
  *
- * Each organization gets a uid of its own while the range lasts, even without tenants
+ * Each organization gets its own uid while the range lasts, even without tenants
  * (--execute-tenants). */
 static enum err find_tenants(struct supervise *supervise, struct failure *why)
 {
@@ -450,7 +450,7 @@ static enum err begin_work(struct supervise *supervise, const char *token,
                                          .poll_ms = POLL_MS,
                                          .figures = options->figures };
     enum err refused = OK;
-    if (!supervise->workload) /* an earlier try may have got this far */
+    if (!supervise->workload) /* an earlier attempt may have got this far */
         refused = workload_create(supervise->loop, &workload, &supervise->workload, why);
     if (!refused)
         refused = gateway_client_create(supervise->loop, &gateway_client,

@@ -1,8 +1,8 @@
 /* building.c - dequeues one deployment at a time, sends heartbeats, and reports the result.
  *
  *   ASKING    builds/dequeue is held by the gateway
- *   WORKING   the job (version_job.h) makes the version
- *   TELLING   the rest of the log, then complete, until the gateway answers
+ *   WORKING   the job (version_job.h) builds the version
+ *   TELLING   the rest of the log, then complete, until the gateway responds
  *   ENDING    a heartbeat is in flight, or an unwanted version is set aside
  *
  * At most two calls are in flight: that of the state or of the job, and a heartbeat. */

@@ -1,4 +1,4 @@
-/* image_needs.c - compares the packages of a version with those that the operator names. */
+/* image_needs.c - compares a version's packages with those that the operator names. */
 #include "supervisor/versions/image_needs.h"
 
 #include "base/text.h"

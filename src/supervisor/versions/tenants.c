@@ -52,7 +52,7 @@ static bool is_in_range(const struct tenants *tenants, uint64_t uid)
     return uid >= tenants->users.first && uid <= tenants->users.last;
 }
 
-/* The last line of an organization counts: its earlier uid is no longer in the range. */
+/* An organization's last line counts: its earlier uid is no longer in the range. */
 static void add(struct tenants *tenants, uid_t uid, struct slice organization)
 {
     struct tenant *tenant = mem_new(struct tenant);

@@ -1,4 +1,4 @@
-/* tree.c - walks a folder by descriptors, and makes this process the owner of all in it.
+/* tree.c - walks a folder by descriptors, and makes this process own everything in it.
  *
  * The authors of a version decide how deep its folders are nested, so one with more than
  * TREE_DEPTH_MAX levels is rejected. */

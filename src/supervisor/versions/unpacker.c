@@ -1,4 +1,4 @@
-/* unpacker.c - confines itself, reads the archive, and answers. */
+/* unpacker.c - confines itself, reads the archive, and writes the response. */
 #include "supervisor/versions/unpacker.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static bool has_archive(void)
 
 /* ---- confinement ---- */
 
-/* Limits the memory to what the program uses now plus bytes: the base differs by machine.
+/* Limits the memory to the program's current use plus bytes: the base differs by machine.
  *
  * A sanitizer's allocator hangs without memory, so it has no limit. */
 static enum err limit_memory(uint64_t bytes, struct failure *why)
@@ -141,7 +141,7 @@ static enum err follow(const struct unpack_order *order, struct failure *why)
                                        : unpack_first(bundle, folder, why);
 }
 
-/* Closes and frees nothing, because the process ends. It skips the leak check of a
+/* Closes and frees nothing, because the process exits. It skips the leak check of a
  * sanitizer, which would have to trace this process. */
 int unpacker_run(const char *text)
 {

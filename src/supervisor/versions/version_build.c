@@ -1,4 +1,4 @@
-/* version_build.c - the steps of a build, one after the other.
+/* version_build.c - the steps of a build, one after another.
  *
  *   OPEN      open the archive, make the folder and the control group       pool
  *   HASH      check that the archive is the one that was uploaded           pool
@@ -7,7 +7,7 @@
  *   ASK       get the version of node, unless bun executes it               child
  *   INSTALL   npm or bun, if there are dependencies                         child
  *   UNPACK    everything: npm deletes files it does not know                unpacker
- *   COMMANDS  one after the other                                           children
+ *   COMMANDS  one after another                                             children
  *   RENEW     everything again, if there were commands                      unpacker
  *   PLACE     write the manifest with its paths                             pool
  *   INDEX     register the tasks with the gateway, write index.json         child
@@ -41,7 +41,7 @@ enum {
     /* When memory runs out: builds first, then runs, then the rest. */
     BUILD_OOM_SCORE = 700,
     OPEN_FILES = 16384,
-    PROCESSES = 8192, /* per user; its runs count, too */
+    PROCESSES = 8192, /* per user; its runs count too */
     GROUP_PROCESSES = 1024,
     CPU_WEIGHT = 100, /* of one core */
     NODE_LEAST = 20,
@@ -65,7 +65,7 @@ enum build_part {
     CLEAN
 };
 
-/* The archive's files that say how the version is built. A zeroed struct is empty. */
+/* The archive's files that define how the version is built. A zeroed struct is empty. */
 struct build_texts {
     struct buf manifest_text; /* build.json */
     struct buf package_text;  /* package.json; empty: the archive has none */
@@ -204,7 +204,7 @@ static bool texts_name_bun(const struct build_texts *texts)
 
 /* The CLI names a Node for every project, "node-24" unless its owner sets another one. Most
  * versions work as well with another Node. So a build rejects only a Node that is too old
- * for the controllers; a difference is only a hint when something else failed. */
+ * for the controllers; a difference is only a hint when something else has failed. */
 
 /* Appends output of `PROGRAM --version`. */
 static void program_version_add(struct program_version *version, struct slice text)
@@ -259,7 +259,7 @@ static bool program_version_hint(const struct program_version *version, const ch
 
 /* ---- steps in the pool ---- */
 
-/* Makes the control group of the children. They are not started if this fails. */
+/* Creates the control group of the children. They are not started if this fails. */
 static enum err make_group(struct version_build *build, struct failure *why)
 {
     const struct version_build_options *options = build->options;
@@ -358,7 +358,7 @@ static enum err clean(struct version_build *build, struct failure *why)
     version_folder_remove_old(build->options->versions, &build->work);
     bundle_close(build->bundle);
     if (build->group[0])
-        cgroup_remove(build->group, why); /* a group that stays is empty, and reused */
+        cgroup_remove(build->group, why); /* a group that stays is empty, and is reused */
     return OK;
 }
 

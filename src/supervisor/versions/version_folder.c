@@ -1,7 +1,7 @@
-/* version_folder.c - makes, fills and seals the folder of one version.
+/* version_folder.c - creates, fills and seals the folder of one version.
  *
- * Each file of ours is created new: whatever the build's programs have put under its name
- * is removed first. */
+ * Each of our files is a new one: whatever the build's programs have put under its name is
+ * removed first. */
 #include "supervisor/versions/version_folder.h"
 
 #include <dirent.h>
@@ -51,7 +51,7 @@ static void set_aside(int versions, int above, const char *name)
     int folder = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0)
         return;
-    fchmod(folder, 0700); /* without write permission its rename would fail, too */
+    fchmod(folder, 0700); /* without write permission its rename would fail too */
     close(folder);
     text_random(random, ASIDE_LEN, "abcdefghijklmnopqrstuvwxyz");
     char *moved = joined(random, "", old);
@@ -255,7 +255,7 @@ static enum err write_ours(struct version_folder *folder, struct slice manifest,
 
 /* Our files are written after sealing.
  *
- * Before, a process with the builder's user could replace them. */
+ * Earlier, a process with the builder's user could replace them. */
 enum err version_folder_seal(struct version_folder *folder, struct slice manifest,
                              struct slice index, const struct version_facts *facts,
                              const struct tree_limits *limits, const struct work *work,

@@ -1,4 +1,4 @@
-/* version_job.c - downloads the archive, and lets version_build make the version. */
+/* version_job.c - downloads the archive, and has version_build build the version. */
 #include "supervisor/versions/version_job.h"
 
 #include <fcntl.h>

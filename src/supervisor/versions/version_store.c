@@ -19,15 +19,15 @@ enum {
     PAUSE_MS = 1000,
     TIMEOUT_MS = 45 * 1000,  /* below the shortest usual lease */
     MAKE_MS = 8 * 60 * 1000, /* default time limit of a build */
-    ARCHIVE_BYTES = 1 << 30, /* the gateway has checked the size already */
+    ARCHIVE_BYTES = 1 << 30, /* the gateway has already checked the size */
 };
 
-/* A version that is not on this machine. It stays here for a while after it failed. */
+/* A version that is not on this machine. After a failure it stays listed for a while. */
 struct missing_version {
     struct run_message message; /* of the first run that needs it; text is NULL */
     struct list requests;       // version_request::link
     bool failed;
-    int64_t again_ms; /* if failed: when it may be tried again; monotonic */
+    int64_t again_ms; /* if failed: when it may be retried; monotonic */
     struct failure why;
     struct list link; // version_store::missing
 };

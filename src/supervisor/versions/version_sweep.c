@@ -1,4 +1,4 @@
-/* version_sweep.c - requests one version after the other, and removes those not found. */
+/* version_sweep.c - requests one version after another, and removes those not found. */
 #include "supervisor/versions/version_sweep.h"
 
 #include <dirent.h>
@@ -81,7 +81,7 @@ static void on_removed(struct work *work)
 
 /* ---- asking ---- */
 
-/* The header shows that the 404 is from the gateway and not from a proxy. */
+/* The header shows that the 404 comes from the gateway and not from a proxy. */
 static bool is_not_kept(const struct gateway_call *call)
 {
     return call->status == 404 &&
