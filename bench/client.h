@@ -16,7 +16,7 @@
 #include "poller.h"
 
 enum {
-    GOING_AWAY = 1001, /* the server has answered, and closes */
+    GOING_AWAY = 1001, /* the server has responded, and closes */
     ABNORMAL = 1006,   /* closed without a code from the server */
 };
 
@@ -40,8 +40,8 @@ struct client_handler {
 struct transport {
     const char *name; /* of --transport */
     void (*connected)(struct client *client);
-    /* Takes what is complete at the front of the input; returns its length, 0 if nothing
-     * is. */
+    /* Takes the complete part at the front of the input; returns its length, 0 if there is
+     * none. */
     size_t (*take)(struct client *client, struct slice in, int64_t received_ns);
     void (*leave)(struct client *client); /* sends a close message; NULL: none */
 };
@@ -59,7 +59,7 @@ struct client {
     struct source source;
     struct client_group *group;
     enum client_state state;
-    size_t number; /* decides the loopback address that it comes from */
+    size_t number; /* decides its loopback source address */
     struct wish wish;
     struct buf rest; /* an incomplete rest of input */
     /* The incomplete rest of a line of an event stream, or of a peer's message. */
@@ -88,7 +88,7 @@ struct client_group {
     uint64_t opened;     /* connections whose upgrade or request was accepted */
     uint64_t reads;      /* receive calls that returned data */
     uint64_t bytes;      /* received */
-    unsigned source_net; /* second and third byte of the 127.x.y.z that clients come from */
+    unsigned source_net; /* second and third byte of the clients' addresses 127.x.y.z */
 };
 
 /* Borrows options and handler. Ends the program if the transport is unknown. */
@@ -101,7 +101,7 @@ void client_group_finish(struct client_group *group);
 void client_open(struct client *client, struct client_group *group, size_t number,
                  const struct wish *wish);
 
-/* Reconnects a client whose connection has ended; it resumes from its position. */
+/* Reconnects a client whose connection was closed; it resumes from its position. */
 void client_come_back(struct client *client);
 
 /* Sends a close message and closes; on_closed is not called. */

@@ -1,6 +1,6 @@
-/* fill.h - makes runs for other measurements, as fast as the server takes them.
+/* fill.h - creates runs for other measurements, as fast as the server accepts them.
  *
- * Runs are made in batches, because their response contains every id. They are spread
+ * Runs are created in batches, because the response contains every id. They are spread
  * evenly over tasks and tags: run i has task bench-<i mod tasks> and tag <prefix>-<i mod
  * tags>. The prefix is random, so that one measurement never sees the runs of another. */
 #pragma once
@@ -16,7 +16,7 @@
 enum {
     FILL_ID_SIZE = 48,
     FILL_TAG_SIZE = 40,
-    FILL_BATCH = 500, /* items, and below a megabyte: the most that one batch may hold */
+    FILL_BATCH = 500, /* items, and below a megabyte: the maximum of one batch */
 };
 
 struct fill_id {
@@ -41,7 +41,7 @@ struct fill {
 void fill_init(struct fill *fill, const struct options *options, struct report *report);
 void fill_finish(struct fill *fill);
 
-/* Makes runs until there are count of them. */
+/* Creates runs until there are `count` of them. */
 void fill_to(struct fill *fill, size_t count);
 
 /* Writes the JSON of one batch item with metadata {"n":n}; without metadata if n is 0. */

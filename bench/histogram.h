@@ -1,7 +1,7 @@
 /* histogram.h - durations in log-linear buckets, like HdrHistogram.
  *
- * There are 128 buckets per power of two, so a value that is read is at most 0.8 % above
- * the one recorded. It never allocates; recording is a shift and an addition. */
+ * There are 128 buckets per power of two, so a value read is at most 0.8 % above the one
+ * recorded. It never allocates; recording is a shift and an addition. */
 #pragma once
 
 #include <stdint.h>
@@ -25,6 +25,6 @@ void histogram_record(struct histogram *histogram, int64_t ns);
 /* Returns 0 if nothing was recorded. */
 double histogram_mean(const struct histogram *histogram);
 
-/* Returns the duration that this share of the recorded ones does not exceed (0.99: p99),
- * never more than the largest; 0 if nothing was recorded. */
+/* Returns the duration that this share of the recorded ones does not exceed (0.99: p99), at
+ * most the largest; 0 if nothing was recorded. */
 int64_t histogram_quantile(const struct histogram *histogram, double share);

@@ -2,7 +2,7 @@
  *
  * The caller takes an idle connection and sends. It gets the response in on_reply, where it
  * may send the next request on the same connection. If the server has closed a connection,
- * the next send opens it again. No redirects, no pipelining. */
+ * the next send reopens it. No redirects, no pipelining. */
 #pragma once
 
 #include <stdbool.h>
@@ -66,7 +66,7 @@ void http_conn_send(struct http_conn *conn, const char *method, const char *path
 void http_conn_send_as(struct http_conn *conn, const char *method, const char *path,
                        const char *media_type, struct slice body);
 
-/* Sends one request on a connection of its own and waits at most a minute; for use before
- * and after a measurement. Returns the status and appends the body to reply. */
+/* Sends one request on a separate connection and waits at most a minute; for use before and
+ * after a measurement. Returns the status and appends the body to reply. */
 int http_call(const struct options *options, const char *method, const char *path,
               struct slice body, struct buf *reply);

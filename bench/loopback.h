@@ -1,7 +1,7 @@
 /* loopback.h - measures how long this machine takes to send a message to many receivers.
  *
  * A child process on the processors of the measured server waits for a message on the first
- * connection and sends one of the same size on each. With one connection that is a bare
+ * connection and sends one of the same size on each. With one connection this is a bare
  * round trip. A server's latency is compared with it. */
 #pragma once
 

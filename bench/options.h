@@ -1,7 +1,7 @@
 /* options.h - the options of all subcommands, one table row each.
  *
  * Environment variables have the same names as for the SDKs, so a shell that can run a
- * worker can run the bench. */
+ * worker can also run the bench. */
 #pragma once
 
 #include <netinet/in.h>

@@ -1,11 +1,11 @@
 /* peer.h - other servers that fanout can measure: the WebSocket protocol of each.
  *
  *   open ─► hello ─► … ─► the response that means "subscribed" ─► message, message …
- *                └─ requests of the server (pings, a handshake of its own) get their response
+ *                └─ requests of the server (pings, its own handshake) get their response
  *
- * All of them carry messages of runs.v1, as the floor sends them; a peer's own protocol is
- * wrapped around those. One topic, no receipts (MQTT: QoS 0). Nothing here knows a
- * connection: bytes come in, bytes go out (ws_client.h does the rest). */
+ * All of them carry messages of runs.v1, as the floor sends them, wrapped in the peer's own
+ * protocol. One topic, no receipts (MQTT: QoS 0). Nothing here knows a connection: bytes go
+ * in, bytes come out (ws_client.h does the rest). */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 struct peer_word {
     struct slice message; /* of runs.v1; ptr NULL: none */
     struct slice reply;   /* to send back; "": nothing */
-    bool subscribed;      /* messages come from now on */
+    bool subscribed;      /* messages arrive from now on */
 };
 
 struct peer {

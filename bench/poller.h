@@ -37,5 +37,6 @@ void poller_change(struct poller *poller, struct source *source, uint32_t events
  * dropped, but the memory must stay until poller_wait has returned. */
 void poller_close(struct source *source);
 
-/* Waits until something is ready or until_ns has come, and calls what is ready. */
+/* Waits until something is ready or until_ns is reached, and calls the sources that are
+ * ready. */
 void poller_wait(struct poller *poller, int64_t until_ns);

@@ -3,10 +3,10 @@
  *   connect ─► live ─ the server names a time, and closes ─► away ─► connect ─► live
  *
  * Six of ten clients use WebSockets, two long polls and two event streams, each on one of
- * some tags. A client that reconnects sends its position and keeps its state. So in the end
+ * some tags. A client that reconnects sends its position and keeps its state. So at the end
  * it knows the newest state of each run of its tag, or has missed something. It reconnects
  * at the time that the server named, or at once; after a refusal it waits with a doubling
- * pause and jitter, like the clients of pages and the SDKs. */
+ * pause and jitter, like the clients in pages and the SDKs. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,12 +24,12 @@ struct returning_client {
     enum returning_kind kind;
     size_t tag;
     bool live;
-    /* its connection has ended since returning_measure; it may have reached the same
-     * process again, and left that again */
+    /* its connection was closed since returning_measure; it may have reached the same
+     * process again, and left it again */
     bool left;
     unsigned tries;  /* since it was live */
     int64_t due_ns;  /* when to connect; 0: it does not wait */
-    int64_t back_ns; /* time from returning_measure until it was back; 0: it is not */
+    int64_t back_ns; /* time from returning_measure until it was back; 0: not yet */
 };
 
 struct returning {
@@ -55,10 +55,10 @@ void returning_init(struct returning *returning, struct poller *poller,
                     const struct options *options, const struct writer *writer);
 void returning_finish(struct returning *returning);
 
-/* Connects more of them, a few at a time, until returning->live is all. */
+/* Connects more of them, a few at a time, until returning->live is the number of all. */
 void returning_connect(struct returning *returning);
 
-/* Connections may end from now on, and times are taken. */
+/* Connections may be closed from now on, and times are measured. */
 void returning_measure(struct returning *returning);
 
 /* Connects clients that are due. */

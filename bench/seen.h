@@ -2,7 +2,7 @@
  *
  * The server sends the same bytes to all subscribers of a topic. A message that equals one
  * of the last few is not parsed again. So a bench on one core can receive for ten thousand
- * clients without its own work showing in the latencies. */
+ * clients without affecting the latencies by its own work. */
 #pragma once
 
 #include <stdbool.h>
@@ -56,7 +56,7 @@ struct tracked_run {
 struct seen {
     struct table runs; /* struct tracked_run by id */
     struct seen_message messages[SEEN_MESSAGES];
-    unsigned last; /* last hit: the next message is likely one of those after it */
+    unsigned last; /* last hit: the next message is probably one of those after it */
     unsigned oldest;
 };
 
@@ -66,6 +66,6 @@ void seen_finish(struct seen *seen);
 /* Borrows the run until seen_finish. */
 void seen_track(struct seen *seen, struct tracked_run *run);
 
-/* Returns the parsed message, or NULL if it is not one of a gateway's. Valid until the next
- * call. */
+/* Returns the parsed message, or NULL if no gateway sends such a message. Valid until the
+ * next call. */
 const struct seen_message *seen_parse(struct seen *seen, struct slice text);

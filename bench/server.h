@@ -31,8 +31,8 @@ int64_t server_memory_bytes(const struct options *options);
 /* turns->known is false if /metrics is not accessible. */
 void server_read_turns(const struct options *options, struct turns *turns);
 
-/* Reports the turns since before: their number, those above 5 ms, the longest. Nothing if
- * they are unknown. */
+/* Reports the turns since `before`: their number, those above 5 ms, the longest. Reports
+ * nothing if they are unknown. */
 void server_report_turns(const struct options *options, const struct turns *before,
                          struct report *report);
 
@@ -45,8 +45,8 @@ struct deliveries {
 /* Zeroed if /metrics is not accessible. */
 struct deliveries server_read_deliveries(const struct options *options);
 
-/* Reports the mean time since before, from the request of a commit to its last frame, if
- * each commit is one change and is written by itself. Nothing if it is unknown. */
+/* Reports the mean time since `before`, from the request of a commit to its last frame, if
+ * each commit is one change and is written by itself. Reports nothing if it is unknown. */
 void server_report_deliveries(const struct options *options, struct deliveries before,
                               struct report *report);
 
@@ -58,6 +58,6 @@ struct commits {
 /* Zeroed if /metrics is not accessible. */
 struct commits server_read_commits(const struct options *options);
 
-/* Reports the mean number of commits per group since before; nothing if it is unknown. */
+/* Reports the mean number of commits per group since `before`; nothing if it is unknown. */
 void server_report_groups(const struct options *options, struct commits before,
                           struct report *report);

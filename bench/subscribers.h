@@ -1,7 +1,7 @@
-/* subscribers.h - N subscribing connections, and a record of what reached them.
+/* subscribers.h - N subscribing connections, and a record of the rows that reached them.
  *
  * For every connection and run of its subscription, the newest version seen is kept. If a
- * version jumps by k + 1, k states were conflated. A final version that never came is a
+ * version jumps by k + 1, k states were conflated. A final version that never arrived is a
  * loss. Long polls have no versions: for them, the number of the last change is kept. */
 #pragma once
 
@@ -42,11 +42,11 @@ struct subscribers {
     uint32_t *base;     /* by run: newest seen on any connection before the measurement */
 
     uint64_t frames, rows, conflated, closed; /* since subscribers_measure */
-    uint64_t idle; /* long polls that were answered without a row */
+    uint64_t idle;                            /* long polls that returned no row */
     uint64_t payload_bytes;
     uint64_t snapshot_rows;
     int64_t since_ns; /* rows with an older n are not measured */
-    int64_t last_ns;  /* when the last row came, or waiting for rows began */
+    int64_t last_ns;  /* when the last row arrived, or waiting for rows began */
     struct histogram latency;
     struct histogram last; /* from a change to the last subscriber that received it */
     int64_t start_ns, interval_ns; /* when changes should be made */
@@ -89,5 +89,5 @@ uint64_t subscribers_outdated(const struct subscribers *subs, const int64_t *n_o
 /* Returns the number of rows for these changes if nothing had been conflated. */
 uint64_t subscribers_due(const struct subscribers *subs, const uint32_t *changed_of);
 
-/* For new runs of the topic: returns the number of rows that did not come. */
+/* For new runs of the topic: returns the number of rows that did not arrive. */
 uint64_t subscribers_missing(const struct subscribers *subs, uint64_t rows_each);

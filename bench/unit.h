@@ -2,9 +2,9 @@
  *
  *   unit_open: the socket listens ─► unit_start ─► READY=1 ─► unit_stop ─► ended ─► unit_start …
  *
- * The socket stays bound while one process ends and the next one starts: connections that
- * are made meanwhile wait in the kernel. As in a restart by systemd, the next process
- * starts after the previous one has ended. */
+ * The socket stays bound while one process exits and the next one starts: connections
+ * opened meanwhile wait in the kernel. As in a restart by systemd, the next process starts
+ * after the previous one has exited. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,11 +18,11 @@ struct unit {
     const struct options *options;
     int listener;          /* passed to the gateway */
     struct source told;    /* the socket for the gateway's notifications */
-    struct source process; /* readable when the process has ended */
+    struct source process; /* readable when the process has exited */
     char notify_path[108];
     pid_t pid; /* 0: none runs */
     bool ready;
-    int64_t ready_ns, ended_ns; /* of the running process; of the last one that ended */
+    int64_t ready_ns, ended_ns; /* of the running process; of the last one that exited */
 };
 
 /* Binds the address of options->url and listens there. Borrows options. */
@@ -32,11 +32,12 @@ void unit_open(struct unit *unit, struct poller *poller, const struct options *o
  * DATA.log. */
 void unit_start(struct unit *unit);
 
-/* Returns when the gateway is ready; ends the program if it ends or takes too long. */
+/* Returns when the gateway is ready; exits the program if the gateway exits or takes too
+ * long. */
 void unit_await(struct unit *unit);
 
-/* Sends SIGTERM; unit->pid is 0 when the process has ended. If it failed, the program
- * ends. */
+/* Sends SIGTERM; unit->pid is 0 when the process has exited. If it failed, the program
+ * exits. */
 void unit_stop(struct unit *unit);
 
 /* Kills a running gateway. */

@@ -5,8 +5,8 @@
  *
  * Changes are numbered from 1, and each writes its number into the metadata of its run. So
  * a client that receives a number knows the run and its state. A run has at most one change
- * in flight: its highest number is its newest state. A trigger has an idempotency key of
- * its own, so it may be sent again. */
+ * in flight, so its highest number is its newest state. Each trigger has its own
+ * idempotency key, so it may be sent again. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ enum { WRITER_SLOTS = 64 }; /* max runs per tag */
 
 /* Run number i has the tag i % tags, and is its run number i / tags. */
 struct written_run {
-    struct fill_id id; /* "": its trigger has not been answered */
+    struct fill_id id; /* "": its trigger has no response yet */
     bool busy;         /* a change of it is in flight */
 };
 
@@ -47,8 +47,8 @@ struct writer {
     uint64_t begun, wanted; /* changes since writer_begin */
 
     /* Since writer_measure. done: changes with a 2xx response; their latency is from the
-     * intended instant. The others are requests: answered with Retry-After (told_again),
-     * without a response (cut_off), or with any other response (refused). */
+     * intended instant. The others are requests that got Retry-After (told_again), no
+     * response (cut_off), or any other response (refused). */
     uint64_t done, told_again, cut_off, refused;
     struct buf failure; /* the first one of cut_off and refused */
     struct histogram latency;
@@ -60,7 +60,7 @@ void writer_init(struct writer *writer, struct poller *poller,
 void writer_finish(struct writer *writer);
 
 /* Begins to send changes at this rate, until there were `wanted`. The first ones, one per
- * tag, make runs; of the others one in five does. */
+ * tag, create runs; of the others one in five does. */
 void writer_begin(struct writer *writer, double changes_a_second, uint64_t wanted);
 
 /* Begins no new changes; those in flight finish. */

@@ -1,6 +1,6 @@
 /* ws_client.h - runs.v1 over WebSocket, plain or wrapped in a peer's protocol (peer.h).
  *
- * Pings are answered. Compression is not requested; fragmented messages are an error. */
+ * Pings get a pong. Compression is not requested; fragmented messages are an error. */
 #pragma once
 
 #include "client.h"
