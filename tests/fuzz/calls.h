@@ -4,9 +4,9 @@
  *   byte 1   how the body is cut in a second round; 0: no second round
  *   the rest is the body; in a target, the text for {*}; or the text to be signed
  *
- * The answer to a call is never a 500, and its status is the same for a whole and for a cut
- * body; an answer that claims to be JSON is JSON. Each round of each input has a gateway of
- * its own. When time is judged (judge.h), its store was filled before
+ * The response to a call is never a 500, and its status is the same for a whole and for a
+ * cut body; a response that claims to be JSON is JSON. Each round of each input has its own
+ * gateway. When time is judged (judge.h), its store was filled before
  * (api_population.h). */
 #pragma once
 
@@ -21,14 +21,14 @@ struct fuzz_call {
     enum api_key key;
     const char *method;
     /* Headers are filled in before the target. Names in braces stand for objects that are
-     * made first: {run}, {executing} and its {snapshot}, {deployed} and its {snapshot},
+     * created first: {run}, {executing} and its {snapshot}, {deployed} and its {snapshot},
      * {batch}, {token}, {callback}, {schedule}, {bulk}, {upload}, {download}, {telemetry}.
      * {ref} is the project, {env} the environment's id. {public token}, {signed download},
      * {signed upload} and {signed callback} take the first lines of the input:
      * signing.h. */
     const char *target;
     const char *headers; /* complete lines, filled in like the target; NULL: none */
-    const char *then;    /* a second GET with the same key; {id}: from the answer */
+    const char *then;    /* a second GET with the same key; {id}: from the response */
 };
 
 /* Makes the call of a table that the input names. A row of zeros ends the table. */

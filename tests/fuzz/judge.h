@@ -7,8 +7,8 @@
  * input may check for time left as often as it should, and still delay every client.
  *
  * The linker wraps every loop_time_left, loop_turn and uv_run of a target with judge.c, so
- * the code under test is the code that ships. A target without a loop is one stretch,
- * unless it calls judge_rest between its parts. */
+ * the tested code is the code that ships. A target without a loop is one stretch, unless it
+ * calls judge_rest between its parts. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ void judge_begin(void);
  * (whole, cut, byte by byte): the gateway does it once. */
 void judge_rest(void);
 
-/* Work between these two prepares or cleans up, and does not count. */
+/* Work between these two calls prepares or cleans up, and does not count. */
 void judge_pause(void);
 void judge_resume(void);
 

@@ -1,10 +1,11 @@
-/* store_contract.h - what every driver of store.h must do; each driver's test runs it. */
+/* store_contract.h - the behavior that store.h requires of a driver; each driver's test
+ * runs it. */
 #pragma once
 
 #include "runcast/store.h"
 #include "tests/support/world/unit.h"
 
-/* The state of cmocka that a driver's setup makes. */
+/* The cmocka state that a driver's setup creates. */
 struct store_world {
     struct store *store;
     void (*turn)(struct store_world *world);   /* lets responses arrive */
@@ -17,17 +18,17 @@ int store_contract_run(const char *driver, CMFixtureFunction setup,
 
 /* ---- helpers, also for the drivers' own tests ---- */
 
-/* Two environments, and the time when the first run was made. */
+/* Two environments, and the time at which the first run was created. */
 enum { ENV_A = 7, ENV_B = 8 };
 #define FIRST_RUN_MS INT64_C(1700000000000)
 
 /* Writes the id of the n-th run; ids and their times grow with n. */
 void make_run_id(int n, char id[ID_MAX]);
 
-/* A change that makes the n-th run, QUEUED, with a payload. */
+/* A change that creates the n-th run, QUEUED, with a payload. */
 struct change new_run(uint32_t env, int n, const char *task);
 
-/* A change of the run as it was committed last, of which it takes ownership. */
+/* A change of the run as last committed, of which it takes ownership. */
 struct change next_version(struct change *before, unsigned marks);
 
 struct change new_document(uint32_t env, enum document_kind kind, const char *name,

@@ -1,7 +1,7 @@
 /* fake_data.h - the content of a store, in memory: runs, documents, claims, counters.
  *
  * The rules of store.h without time: each call takes effect at once and fills in the
- * request's results and status. A commit is checked completely before anything of it is
+ * request's results and status. A commit is checked completely before any of it is
  * written. */
 #pragma once
 
@@ -18,7 +18,7 @@ void fake_data_purge(struct fake_data *data, struct store_purge *req);
 /* Returns the status of the read. */
 enum store_status fake_data_read(struct fake_data *data, struct store_read *read);
 
-/* Reports to store->on_stored, if it is set, what was stored since the last call. */
+/* Reports to store->on_stored, if it is set, the bytes stored since the last call. */
 void fake_data_tell_stored(struct fake_data *data, const struct store *store);
 
 struct store_position fake_data_position(struct fake_data *data, uint32_t env);

@@ -1,11 +1,11 @@
-/* fake_process.h - children that the test plays: the contract of os/process/process.h
+/* fake_process.h - children that the test simulates: the contract of os/process/process.h
  * over a stepped loop, without a process.
  *
  *   spawn ─► fake_children_find ─► fake_process_write …, fake_process_end
  *
- * Output and end come with the next turn; a paused pipe keeps its output, and its
- * process does not end before it is resumed. The test sees signals, and decides what they
- * do; SIGKILL ends a child by itself. */
+ * Output and exit arrive with the next turn; a paused pipe keeps its output, and its
+ * process does not exit before it is resumed. The test sees signals, and decides what they
+ * do; only SIGKILL ends a child by itself. */
 #pragma once
 
 #include "base/loop.h"
@@ -15,7 +15,7 @@ enum { FAKE_SIGNALS_MAX = 16 };
 
 struct fake_children *fake_children_create(struct loop *loop);
 
-/* Requires that all children ended. Ignores NULL. */
+/* Requires that all children have exited. Ignores NULL. */
 void fake_children_destroy(struct fake_children *fake);
 
 struct processes *fake_children_processes(struct fake_children *fake);
@@ -23,7 +23,7 @@ struct processes *fake_children_processes(struct fake_children *fake);
 /* The next spawn is refused with this reason (NULL: no longer). */
 void fake_children_refuse_next(struct fake_children *fake, const char *reason);
 
-/* Called for each spawned child, for a simulation that answers by itself. */
+/* Called for each spawned child, for a simulation that reacts by itself. */
 typedef void fake_spawned_fn(struct fake_children *fake, struct child *child);
 void fake_children_on_spawned(struct fake_children *fake, fake_spawned_fn *fn);
 

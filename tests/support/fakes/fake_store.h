@@ -1,8 +1,8 @@
 /* fake_store.h - a driver of store.h in memory, for unit tests and simulation.
  *
  * Keeps every rule of store.h (versions, claims, seq per environment, callbacks later and
- * in order) over the stepped loop, without a disk. Faults come by countdown; a crash
- * forgets what was not acknowledged and keeps the rest. */
+ * in order) over the stepped loop, without a disk. Faults are set by countdown; a crash
+ * forgets unacknowledged changes and keeps the rest. */
 #pragma once
 
 #include "base/loop.h"
@@ -15,7 +15,7 @@ struct fake_store;
 struct fake_store *fake_store_create(struct loop *loop);
 void fake_store_destroy(struct fake_store *fake);
 
-/* Returns true if every request was answered. */
+/* Returns true if every request has its result. */
 bool fake_store_idle(const struct fake_store *fake);
 
 /* Returns the store for the engine. */
@@ -30,7 +30,7 @@ struct fault *fake_store_load_fault(struct fake_store *fake);
 void fake_store_set_delay(struct fake_store *fake, int64_t commit_ms, int64_t read_ms);
 
 /* The process dies: requests in flight are forgotten without a result. By a coin toss of
- * the seed, some of them are written nevertheless. The data stay. */
+ * the seed, some of them are written nevertheless. The data stays. */
 void fake_store_crash(struct fake_store *fake, uint64_t seed);
 
 /* Returns a run stored in the environment; NULL if the id is unknown. For assertions. */

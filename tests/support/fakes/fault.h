@@ -1,7 +1,7 @@
 /* fault.h - "fail the third one".
  *
  * A countdown that each operation decreases. A loop over countdown = 1, 2, … until the
- * scenario passes without a trip has made every operation fail once. */
+ * scenario passes without a trip makes every operation fail once. */
 #pragma once
 
 #include <stdbool.h>

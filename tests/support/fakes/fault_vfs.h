@@ -15,8 +15,8 @@ struct fault_vfs {
     atomic_bool disk_is_full; /* ENOSPC for every write */
     atomic_int read_delay_ms;
     atomic_bool copies_wait;    /* syncs of files other than logs, up to COPY_WAIT_MS */
-    atomic_bool syncs_nothing;  /* a sync succeeds at once: for tests that write much */
-    atomic_uint copies, copied; /* such syncs that began, and that ended */
+    atomic_bool syncs_nothing;  /* a sync succeeds at once: for tests that write a lot */
+    atomic_uint copies, copied; /* number of such syncs that began, and that ended */
     atomic_uint closed;         /* files that are not logs, closed by their connections */
     atomic_uint waits;          /* for a lock that another connection holds */
     atomic_uint syncs;          /* successful syncs */
@@ -28,5 +28,5 @@ struct fault_vfs {
 
 extern struct fault_vfs fault_vfs;
 
-/* Becomes the default; harmless when it is already. */
+/* Becomes the default; harmless if it already is. */
 void fault_vfs_install(void);

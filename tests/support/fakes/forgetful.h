@@ -1,7 +1,7 @@
 /* forgetful.h - a store in front of another: one commit is lost, as in a crash.
  *
- * For the commit at which the countdown ends, either the write does not happen, or it
- * does and the result is a failure nonetheless. */
+ * For the commit at which the countdown reaches 0, either the write does not happen, or it
+ * does but the result is a failure. */
 #pragma once
 
 #include "base/loop.h"

@@ -1,8 +1,8 @@
-/* ledger.h - a store in front of another, which records every version of every run.
+/* ledger.h - a store in front of another one, which records every version of every run.
  *
  *   engine ──► ledger ──► fake store
- *                │ what was written, version by version
- *                └ a crash: requests in flight are answered with "failed", to a process
+ *                │ every write, version by version
+ *                └ a crash: requests in flight get the result "failed", in a process
  *                  that is dead; the store keeps what it had written, and some of the rest
  *
  * Also checks that seqs and versions have no gaps. */
@@ -56,5 +56,5 @@ static inline const struct run *story_last(const struct story *story)
     return &story->versions[story->count - 1];
 }
 
-/* The number-th run to be created, from 0. */
+/* The number-th run to be created, counting from 0. */
 const struct story *ledger_story(const struct ledger *ledger, size_t number);

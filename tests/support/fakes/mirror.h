@@ -3,7 +3,7 @@
  *
  * It mirrors the runs of its subscriptions from the frames it receives. After each row it
  * compares the run with the ledger's version of that number, and at each sync all runs of
- * all live subscriptions with what the ledger had at that seq. */
+ * all live subscriptions with the ledger's state at that seq. */
 #pragma once
 
 #include "base/buf.h"
@@ -46,13 +46,13 @@ void mirror_init(struct mirror *mirror, const struct ledger *ledger,
 void mirror_finish(struct mirror *mirror);
 
 /* Adds a subscription, which the caller must request. Takes ownership of filter. Returns
- * NULL if there are MIRROR_SUBS already. */
+ * NULL if there are already MIRROR_SUBS. */
 struct mirror_sub *mirror_add(struct mirror *mirror, struct filter *filter);
 
 /* connected: "end" will arrive for it. */
 void mirror_leave(struct mirror *mirror, struct mirror_sub *sub, bool connected);
 
-/* The connection ended: no more frames of it will arrive. */
+/* The connection was closed: no more of its frames will arrive. */
 void mirror_cut(struct mirror *mirror);
 
 /* Returns true if this subscription can resume from the position. */
@@ -65,6 +65,6 @@ void mirror_receive(struct mirror *mirror, struct slice message);
 void mirror_to_json(const struct view *view, struct slice message, struct buf *json);
 
 /* Returns true if every subscription is live. mirror_check_end asserts that its content
- * is what the ledger has at the end. */
+ * equals the ledger's at the end. */
 bool mirror_complete(const struct mirror *mirror);
 void mirror_check_end(struct mirror *mirror);

@@ -1,8 +1,8 @@
 /* reach.h - lets a shim read its file after the gateway has entered its sandbox.
  *
- * A test replaces the file, which is where the gateway's sandbox (os/process/landlock.c)
- * allows no reads. So before the gateway gives up its rights, the file's folder is added
- * to those that it keeps. */
+ * A test replaces the file, which is in a place where the gateway's sandbox
+ * (os/process/landlock.c) allows no reads. So before the gateway gives up its rights, the
+ * file's folder is added to those that it keeps. */
 #pragma once
 
 #include <dlfcn.h>

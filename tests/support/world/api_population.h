@@ -1,4 +1,4 @@
-/* api_population.h - fills a world, to measure what a request costs when much is stored.
+/* api_population.h - fills a world, to measure the cost of a request when a lot is stored.
  *
  *   dev   2,000 runs in 4 batches, half of them delayed, of 50 tags 10 each
  *         200 schedules, 100 waitpoints, 50 variables

@@ -4,7 +4,7 @@
  *   assert_answered(202);
  *   assert_says("runCount", "2");
  *
- * At the end of a test all quota that its calls took must have been returned. */
+ * At the end of a test, all quota that its calls took must have been returned. */
 #pragma once
 
 #include "tests/support/world/api_world.h"
@@ -19,15 +19,15 @@ int scene_close(void **state);
 /* Adds complete header lines to the next call only. */
 void with_headers(const char *headers);
 
-/* The next call, and only that, uses this credential instead of the key of dev. */
+/* The next call, and no other, uses this credential instead of the key of dev. */
 void with_key(enum api_key key);
 
 /* target is a format. */
 void post(const char *body, const char *target, ...) __attribute__((format(printf, 2, 3)));
 void get(const char *target, ...) __attribute__((format(printf, 1, 2)));
 
-/* Asserts about the last response. A value is found by its path, "runs.0.id"; a string
- * is compared decoded, other values as they are written. value NULL: the path must be
+/* Asserts about the last response. A value is found by its path, "runs.0.id"; a string is
+ * compared decoded, any other value as it is written. value NULL: the path must be
  * missing. */
 void assert_answered(int status);
 void assert_says(const char *path, const char *value);
@@ -41,7 +41,7 @@ void keep(const char *path, char *out, size_t size);
 /* Returns the memory that items of batches use now. */
 size_t scene_batch_bytes(void);
 
-/* Makes a run of task hello that a worker has started. */
+/* Creates a run of task hello that a worker has started. */
 void start_run(char id[ID_MAX]);
 
 /* status: EXECUTING, EXECUTING_WITH_WAITPOINTS, … */

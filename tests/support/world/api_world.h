@@ -4,8 +4,8 @@
  *
  *   request ─► connection ─► api ─► engine ─► fake store ─► … ─► the text of the response
  *
- * Each request has a connection of its own. Everything that a request needs (a run, a
- * token, …) is made by calls that clients make. */
+ * Each request has its own connection. Everything that a request needs (a run, a token, …)
+ * is created by calls that clients make. */
 #pragma once
 
 #include "accounts/account_writer.h"
@@ -48,11 +48,11 @@ void api_world_register(struct api_world *world, enum api_key key);
 /* Returns the account of dev, borrowed. */
 struct account *api_world_account(const struct api_world *world);
 
-/* Aborts if something was left. */
+/* Aborts if anything is left. */
 void api_world_close(struct api_world *world);
 
 /* Sends "METHOD target" with these headers (complete lines) and this body in pieces of
- * the given size (0: as one), and waits until it is answered or nothing more is due
+ * the given size (0: as one), and waits until it has its response or nothing more is due
  * soon. */
 void api_world_ask(struct api_world *world, enum api_key key, const char *method,
                    struct slice target, struct slice headers, struct slice body,

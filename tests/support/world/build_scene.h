@@ -1,6 +1,6 @@
 /* build_scene.h - a build of a small bundle with real children, whose node is a script.
  *
- * child_world.h has the children; npm is a script, too. */
+ * child_world.h has the children; npm is a script too. */
 #pragma once
 
 #include "supervisor/versions/version_build.h"
@@ -12,7 +12,7 @@
     "RUN npm i --no-audit --no-fund --no-save --no-package-lock\n" BUILD_COPY              \
     " . .\n" commands BUILD_COPY " . .\nRUN mkdir -p node_modules\nFROM scratch AS code\n"
 
-extern const char build_scene_index[]; /* an index.sh that writes a right index */
+extern const char build_scene_index[]; /* an index.sh that writes a correct index */
 
 struct build_scene {
     char *top;
@@ -55,7 +55,7 @@ void build_scene_fails(struct build_scene *scene, const char *message,
 /* Moves the build's output so far to the log. */
 void build_scene_log(struct build_scene *scene);
 
-/* Names are relative to the folder of the scene. The caller frees the path. */
+/* Names are relative to the scene's folder. The caller frees the path. */
 char *build_scene_path(const struct build_scene *scene, const char *name);
 void build_scene_folder(const struct build_scene *scene, const char *name, mode_t mode);
 void build_scene_write(const struct build_scene *scene, const char *name, const char *text,

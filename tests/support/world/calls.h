@@ -1,8 +1,8 @@
 /* calls.h - the engine's operations as calls that return.
  *
  * Each begins the operation and runs turns of the world until its done was called. While
- * work is left the clock stands; otherwise it advances by a millisecond per turn. If done
- * is never called, the test fails. */
+ * work is left, the clock stands still; otherwise it advances by a millisecond per turn. If
+ * done is never called, the test fails. */
 #pragma once
 
 #include "core/engine/attempts.h"
@@ -54,7 +54,7 @@ struct triggered {
 struct triggered trigger(struct world *world, struct wish wish);
 enum err trigger_status(struct world *world, struct wish wish);
 
-/* Registers a worker version that has these tasks ("a,b"), with retry settings of that
+/* Registers a worker version that has these tasks ("a,b"), with retry settings for that
  * many attempts. */
 void register_worker(struct world *world, const char *version, const char *tasks,
                      uint16_t max_attempts);
@@ -63,7 +63,7 @@ void register_worker(struct world *world, const char *version, const char *tasks
 struct worker *add_deployment(struct world *world, const char *version, const char *tasks,
                               const char *external);
 
-/* Like register_worker, but as a start finds the version in the store. */
+/* Like register_worker, but as if a start found the version in the store. */
 void load_worker(struct world *world, const char *version, const char *tasks,
                  uint16_t max_attempts);
 

@@ -29,7 +29,7 @@ int child_world_tear_down(void **state);
 /* argv of a role of this program. --inspect prints what a child has. */
 #define CHILD_SELF "/proc/self/exe"
 
-/* Returns true if this process is not the test but a role, which ended with *status. */
+/* Returns true if this process is not the test but a role, which exited with *status. */
 bool child_world_role(int argc, char **argv, int *status);
 
 /* Options for sh -c script, in / and with a PATH. */

@@ -2,9 +2,8 @@
  *
  *   feed ──► frames in flight (window of them, then the socket is full) ──► mirror
  *
- * It can be cut at any moment: frames in flight are lost. It counts the gaps that a
- * client would see in the deltas of patches at the moment when they are sent, like the
- * gateway. */
+ * It can be cut at any moment: frames in flight are lost. Like the gateway, it counts the
+ * gaps that a client would see in the deltas of patches at the moment they are sent. */
 #pragma once
 
 #include "core/live/feed.h"
@@ -15,7 +14,7 @@ struct client {
     struct mirror mirror;
     struct world *world;
     bool connected, lost;
-    bool sleepy;         /* the simulation seldom reads it */
+    bool sleepy;         /* the simulation rarely reads it */
     struct bytes **wire; /* frames in flight, oldest first */
     size_t count, capacity;
     size_t window; /* with more frames the socket is full */
@@ -29,7 +28,7 @@ struct client {
 struct client *client_create(struct world *world, const struct view *view);
 void client_destroy(struct client *client);
 
-/* Connects and subscribes to what it has, each from the position if that is possible. */
+/* Connects and subscribes to everything it has, from the position where possible. */
 void client_connect(struct client *client);
 void client_cut(struct client *client);
 

@@ -1,4 +1,4 @@
-/* client_world.h - a client on its own loop, and the far side, which the test plays.
+/* client_world.h - a client on its own loop, and the far side, which the test simulates.
  *
  * The far side is a listening socket of 127.0.0.1 and the connections to it. None of
  * them blocks; the test runs the turns of the loop. With a certificate it uses TLS. */
@@ -21,7 +21,7 @@ struct client_world {
     struct loop *loop;
     int listener;
     int port;
-    struct url url; /* http://127.0.0.1:port, unless the test says otherwise */
+    struct url url; /* http://127.0.0.1:port, unless the test sets another */
     struct ssl_ctx_st *tls;
     struct fetcher *fetcher; /* NULL: not made yet */
     bool closed;
@@ -37,7 +37,7 @@ struct far {
 
 /* A request and its outcome. */
 struct probe {
-    struct fetch fetch; /* probe_begin sends what was set before */
+    struct fetch fetch; /* probe_begin sends the members set before it */
     unsigned done;
     enum err error;
     char why[320];
@@ -56,7 +56,7 @@ void client_world_close(struct client_world *world);
 void client_world_secure(struct client_world *world, const struct certificate *certificate,
                          const char *host);
 
-/* Makes the fetcher; its URL is the world's. */
+/* Creates the fetcher; its URL is the world's. */
 void client_world_fetcher(struct client_world *world, struct fetcher_options options);
 
 typedef bool client_condition(void *owner);

@@ -1,4 +1,4 @@
-/* heap_meter.h - the most heap memory that this process held at one moment.
+/* heap_meter.h - the most heap memory that this process held at any moment.
  *
  * It needs a build with a sanitizer, whose allocator reports each call; in others it is
  * always 0. */
@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Starts at 0: memory that is held already does not count. */
+/* Starts at 0: memory that is already held does not count. */
 void heap_meter_begin(void);
 
 /* Returns the maximum in bytes since heap_meter_begin. */

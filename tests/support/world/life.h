@@ -1,6 +1,6 @@
 /* life.h - one life of a gateway without its socket, over a store that outlives it.
  *
- * Its start loads the state, and does what follows from it. */
+ * Its start loads the state, and does the work that follows from it. */
 #pragma once
 
 #include <stdio.h>
@@ -27,11 +27,11 @@ struct life {
     unsigned turns; /* turns that the load took */
 };
 
-/* Loads, and makes the first accounts in an empty store. memory: bytes for finished
- * runs; 0: 64 MiB. */
+/* Loads, and creates the first accounts in an empty store. memory: bytes for finished runs;
+ * 0: 64 MiB. */
 void life_begin(struct life *life, struct loop *loop, struct store *store, size_t memory);
 
-/* Does what a start does after the load, until nothing is left to do. */
+/* Does the work of a start after the load, until nothing is left to do. */
 void life_start(struct life *life);
 
 /* Runs turns until the condition holds; then until nothing is left to do. */

@@ -1,4 +1,4 @@
-/* made_archive.h - an archive that a test makes, and the result of the reader. */
+/* made_archive.h - an archive that a test builds, and the reader's result. */
 #pragma once
 
 #include "tests/support/world/tar_maker.h"
@@ -11,7 +11,7 @@ struct made_archive {
 /* 10 files and folders of 5,000 bytes together. */
 extern const struct bundle_limits made_limits;
 
-/* Packs it into a file. The caller closes that, and then finishes the archive. */
+/* Packs it into a file. The caller closes the file, and then finishes the archive. */
 struct bundle *made_open(struct made_archive *made, const struct bundle_limits *limits);
 void made_finish(struct made_archive *made);
 

@@ -1,7 +1,7 @@
 /* net_fuzz.h - bytes into a connection and its response out, without a network.
  *
  * The connection is one end of a socket pair, so the response can be read from the other
- * one; the input is passed to the connection directly, cut as the fuzz target likes. */
+ * one; the input is passed to the connection directly, cut as the fuzz target wants. */
 #pragma once
 
 #include "tests/support/world/net_world.h"

@@ -2,8 +2,7 @@
  *
  * Peers are plain loopback sockets that never block; the test runs the turns of the
  * loop. Bytes that a peer has sent are in the server's socket when peer_send returns, so
- * one turn later the server has read them: that is how a request is cut at an exact
- * place.
+ * one turn later the server has read them. This is how a request is cut at an exact place.
  *
  * With NET_WORLD=tls in the environment the peers of peer_open use TLS, and what they
  * send and receive is the content. With NET_WORLD=ring servers send through a ring
@@ -30,9 +29,9 @@ struct peer {
     int fd;
     struct tls *tls; /* NULL: bytes are sent as they are */
     struct buf got;
-    bool ended; /* the server ended it: end of file, or reset */
+    bool ended; /* the server closed it: end of file, or reset */
     bool reset;
-    bool cut; /* it ended without a close_notify of TLS */
+    bool cut; /* it was closed without a close_notify of TLS */
 };
 
 /* options.owner must begin with the world. Without listeners: any port of 127.0.0.1. */
@@ -47,8 +46,8 @@ void net_world_close(struct net_world *world);
 /* Returns true if the world uses TLS. */
 bool net_world_is_secure(void);
 
-/* Makes a certificate for these names ("DNS:a,IP:127.0.0.1"), signed by an authority of
- * its own, in the form of server_options. */
+/* Makes a certificate for these names ("DNS:a,IP:127.0.0.1"), signed by a separate
+ * authority, in the form of server_options. */
 struct certificates *net_world_make_certificates(const char *names);
 
 /* Runs the turns in which the server can do something without waiting. */
@@ -68,7 +67,8 @@ void peer_open(struct net_world *world, struct peer *peer);
 /* Connects, and waits until the server has accepted; sends nothing. */
 void peer_connect(struct net_world *world, struct peer *peer);
 
-/* Makes a TLS handshake on a connection, until it is done or the server has ended it. */
+/* Performs a TLS handshake on a connection, until it is done or the server has closed
+ * it. */
 void peer_secure(struct net_world *world, struct peer *peer, struct ssl_ctx_st *clients);
 void peer_close(struct peer *peer);
 
@@ -83,7 +83,7 @@ void peer_read(struct peer *peer);
 
 bool peer_has(struct peer *peer, const char *text);
 
-/* Runs turns until the text has arrived, or the server has ended the connection. */
+/* Runs turns until the text has arrived, or the server has closed the connection. */
 void peer_await(struct net_world *world, struct peer *peer, const char *text);
 void peer_await_end(struct net_world *world, struct peer *peer);
 

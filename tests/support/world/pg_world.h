@@ -2,9 +2,9 @@
  *
  *   store ──TCP──► relay ──TCP──► PostgreSQL      relay_url: through the relay; url: direct
  *
- * All cases of a program share one: each case has a schema of its own. Both are in a
- * child process (tests/support/js/pg_world.mjs), and end with this process however it
- * ends. An order has been carried out when its call returns. */
+ * All cases of a program share one server, each with its own schema. Both run in a child
+ * process (tests/support/js/pg_world.mjs), and exit with this process however it exits. An
+ * order has been carried out when its call returns. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,8 +32,8 @@ enum pg_side { PG_CLIENT, PG_SERVER };
 
 /* Makes the n-th message from this side, on connections that have sent the text, suffer
  * "cut", "tear", "stall", "double" or "ghost" (tests/support/js/pg_relay.mjs explains
- * each). Replaces the earlier order. */
+ * each). Replaces the previous order. */
 void pg_world_strike(const char *what, enum pg_side from, unsigned n, const char *of);
 
-/* Returns false if the message of the last order has not come. */
+/* Returns false if the message of the last order has not arrived. */
 bool pg_world_struck(void);

@@ -41,7 +41,7 @@ void unlisten(struct reader *reader, int64_t id);
 /* Makes a reader with a live subscription 1, whose snapshot was dropped. */
 struct reader *subscribe(struct world *world, const char *about);
 
-/* Makes its socket full; drain makes room again, and lets the feed continue. */
+/* Fills its socket; drain makes room again, and lets the feed continue. */
 void stall(struct reader *reader);
 void drain(struct reader *reader);
 

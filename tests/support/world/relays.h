@@ -1,9 +1,9 @@
 /* relays.h - metadata that a run of a simulation changes in itself and in its ancestors.
  *
- * Each relay increments a key of its own in the run, its parent and its grandparent, by
- * a metadata request or with a completion. A request that failed or got no response is
- * repeated. However often that happens, all three count once or none does; and once if
- * it was acknowledged. */
+ * Each relay increments its own key in the run, its parent and its grandparent, by a
+ * metadata request or with a completion. A request that failed or got no response is
+ * repeated. However often this happens, all three count once or none does; and once if it
+ * was acknowledged. */
 #pragma once
 
 #include "core/engine/attempts.h"
@@ -24,8 +24,8 @@ struct relays {
 void relays_init(struct relays *relays, struct world *world, struct draws *draws);
 void relays_finish(struct relays *relays);
 
-/* Makes a metadata request of some run, a child if there is one: a new one, or its last
- * one again. */
+/* Sends a metadata request to some run, a child if there is one: a new request, or the
+ * run's last one again. */
 void relays_request(struct relays *relays);
 
 /* A change in flight; the caller owns it until its command is done. */
@@ -35,8 +35,7 @@ struct relay {
     char operations[64], request[16];
 };
 
-/* Lets the completion that begins next change metadata; call relay_join after it has
- * begun. */
+/* Makes the next completion change metadata; call relay_join after it has begun. */
 void relay_prepare(struct relays *relays, struct relay *relay, const struct story *story,
                    struct complete_attempt *op);
 void relay_join(struct relay *relay, struct complete_attempt *op);

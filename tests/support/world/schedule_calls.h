@@ -6,7 +6,8 @@
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, FIRED_MAX = 4096 };
 
-/* Two environments, a task "hello", the forgetful store; the wall clock is at that time. */
+/* Two environments, a task "hello", the forgetful store; the wall clock is set to that
+ * time. */
 struct world *create_world_at(int64_t wall, struct engine_options engine);
 
 /* Advances in steps: a second for waits up to ten minutes, a minute for longer ones. */
@@ -37,7 +38,7 @@ struct fired {
     size_t count;
 };
 
-/* A date in the payload of a run that a schedule made. */
+/* A date in the payload of a run that a schedule triggered. */
 int64_t time_in(const struct run *run, const char *member);
 
 /* The runs of one schedule, or of all (NULL). Fails if a nominal time occurs twice. */

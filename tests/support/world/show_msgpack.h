@@ -1,4 +1,5 @@
-/* show_msgpack.h - msgpack as text, so that a test compares what a client would see. */
+/* show_msgpack.h - msgpack as text, so that a test compares the values that a client
+ * sees. */
 #pragma once
 
 #include "base/buf.h"

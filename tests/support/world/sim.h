@@ -1,4 +1,4 @@
-/* sim.h - shared by simulations: numbers drawn from a seed, and the end of a failed one. */
+/* sim.h - shared by simulations: numbers drawn from a seed, and the report of a failure. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,5 +29,5 @@ extern char sim_title[64];
 /* The main of a simulation: runs SEEDS seeds (count) from SEED on (1). */
 int sim_run_seeds(void (*run_seed)(uint64_t seed), unsigned count);
 
-/* An invariant does not hold: reports it as a failed test and ends the process. */
+/* An invariant does not hold: reports a failed test and exits the process. */
 _Noreturn void violated(const char *format, ...) __attribute__((format(printf, 1, 2)));

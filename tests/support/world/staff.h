@@ -1,9 +1,9 @@
 /* staff.h - the worker versions of a simulation: they register, dequeue and reconnect.
  *
  * In dev several of them dequeue, each under its own name, and CLIs connect and leave.
- * Elsewhere some belong to deployments, which become DEPLOYED at some time, and the
- * newest plain one is current until one is promoted. The runs that a worker gets, and
- * those that wait, are checked against the tasks of the versions. */
+ * Elsewhere some belong to deployments, which become DEPLOYED at some point, and the newest
+ * plain one is current until one is promoted. The runs that a worker gets, and those that
+ * wait, are checked against the tasks of the versions. */
 #pragma once
 
 #include "tests/support/fakes/ledger.h"
@@ -22,7 +22,7 @@ struct staff {
     } all[STAFF_VERSIONS];
     unsigned count;
     unsigned current;    /* the version that was promoted last */
-    uint32_t promotions; /* number so far; 0: nothing was promoted */
+    uint32_t promotions; /* number so far; 0: none yet */
     unsigned connected;  /* connected CLIs */
 };
 

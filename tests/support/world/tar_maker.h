@@ -1,4 +1,4 @@
-/* tar_maker.h - archives byte by byte, also ones that no tool makes. */
+/* tar_maker.h - builds archives byte by byte, even ones that no tool creates. */
 #pragma once
 
 #include "base/buf.h"
@@ -12,7 +12,7 @@ struct tar_entry {
     const char *link;
     uint64_t size;    /* in the header, if not the size of the content; 0: it is */
     bool binary_size; /* the size is written in base 256 */
-    /* of type 'S': more of the map of holes follows, in blocks of their own */
+    /* of type 'S': more of the map of holes follows, in separate blocks */
     bool extended;
 };
 

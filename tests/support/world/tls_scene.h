@@ -25,7 +25,7 @@ void tls_scene_open_with(struct tls_scene *scene, struct server_options options,
                          struct listen_options listener);
 void tls_scene_close(struct tls_scene *scene);
 
-/* Connects, and makes the handshake. */
+/* Connects, and performs the handshake. */
 void tls_scene_open_peer(struct tls_scene *scene, struct peer *peer);
 
 /* Requests /, and waits for the response. */

@@ -5,5 +5,5 @@
 
 #include <stdint.h>
 
-/* Sets it ahead by that much more. */
+/* Sets it further ahead by that much. */
 void wall_advance(int64_t ms);

@@ -1,4 +1,4 @@
-/* websocket_scene.h - a client's WebSocket and its server, which the test plays.
+/* websocket_scene.h - a client's WebSocket and its server, which the test simulates.
  *
  * One at a time; its events are noted in `seen`. */
 #pragma once
@@ -45,7 +45,7 @@ bool play_has_opened(void *owner);
 /* The URL is the world's. */
 void play_begin(struct websocket_options options);
 
-/* Waits for the client's request, and sends the answer to its key. */
+/* Waits for the client's request, and sends the response to its key. */
 void play_read_key(char accept[WS_ACCEPT_LEN + 1]);
 
 /* Accepts, with more header lines. */

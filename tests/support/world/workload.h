@@ -1,7 +1,7 @@
 /* workload.h - the users and workers of a simulation, drawn from the seed.
  *
  * Triggers with keys, requests, tags and parents; batches; cancels, tags, metadata;
- * workers that take runs through their lives. It records what was acknowledged, and
+ * workers that take runs through their lives. It records everything acknowledged, and
  * checks at the end that all of it holds. */
 #pragma once
 
@@ -51,9 +51,9 @@ void workload_return(struct workload *workload);
 /* Workers stop dequeuing. */
 void workload_rest(struct workload *workload);
 
-/* At rest: asserts that what a blocked run waits for has not ended. */
+/* At rest: asserts that nothing a blocked run waits for has ended. */
 void workload_check_waits(struct workload *workload);
 
-/* Asserts that acknowledged runs exist, batches are complete or absent, and what must
- * follow has followed. */
+/* Asserts that acknowledged runs exist, batches are complete or absent, and every required
+ * consequence has followed. */
 void workload_check_end(struct workload *workload);

@@ -25,7 +25,7 @@ struct world {
 struct world_options {
     struct engine_options engine; /* 60 s lease, 5 min heartbeat, 64 MiB of finished runs */
     bool is_prod;
-    /* Returns the store that stands before the fake one. NULL: none does. */
+    /* Returns the store in front of the fake one. NULL: none. */
     struct store *(*wrap)(struct world *world);
 };
 
@@ -40,9 +40,9 @@ void world_destroy(struct world *world);
 void world_pass(struct world *world, int64_t ms);
 void world_settle(struct world *world);
 
-/* world_stop ends the engine and its environment once nothing is in flight; readers must
- * have left. world_start begins again as after a restart: it loads the unfinished runs,
- * and finished ones while they fit into half of the budget. */
+/* world_stop destroys the engine and its environment once nothing is in flight; readers
+ * must have left. world_start begins again as after a restart: it loads the unfinished
+ * runs, and finished ones while they fit into half of the budget. */
 void world_stop(struct world *world);
 void world_start(struct world *world);
 void world_restart(struct world *world);
@@ -65,5 +65,5 @@ void finish_run(struct world *world, const char *id, size_t output);
 void add_tag(struct world *world, const char *id, const char *tag);
 void set_metadata(struct world *world, const char *id, const char *json);
 
-/* Creates run_001 to run_<count>, each in a commit of its own. */
+/* Creates run_001 to run_<count>, each in a separate commit. */
 void create_many(struct world *world, unsigned count, const char *tags);

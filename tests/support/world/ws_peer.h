@@ -1,7 +1,7 @@
 /* ws_peer.h - the client's side of a WebSocket, frame by frame.
  *
  * The server's frames are shown as text: T(hello) B(..) O(pong) P(ping) X1002, one after
- * the other. X is the close frame; X alone has no code. A zero byte is shown as 0. */
+ * another. X is the close frame; X alone has no code. A zero byte is shown as 0. */
 #pragma once
 
 #include "tests/support/world/net_world.h"
@@ -17,7 +17,7 @@ void ws_peer_print(struct peer *peer, struct buf *out);
 
 bool ws_peer_said(struct peer *peer, const char *text);
 
-/* Runs turns until exactly this was received, or the server has ended the connection. */
+/* Runs turns until exactly this was received, or the server has closed the connection. */
 bool ws_peer_hears(struct net_world *world, struct peer *peer, const char *text);
 
 /* The same, but the test fails if it was not. */

@@ -37,7 +37,7 @@ void ws_scene_say(struct ws_scene *scene, struct peer *peer, unsigned char first
 /* Returns the result of ws_send for the newest WebSocket. */
 bool ws_scene_send(struct ws_scene *scene, struct bytes *frame);
 
-/* Makes a frame larger than what the kernel takes. */
+/* Makes a frame larger than the kernel accepts at once. */
 struct bytes *ws_scene_big_frame(size_t len);
 
 /* A world_condition. */

@@ -1,6 +1,6 @@
-/* gateways.h - several gateways on a database that this file plays; one of them leads. Any
- * of them may stop, be cut off or come back. Each has an event loop of its own, and thus
- * its own clock. */
+/* gateways.h - several gateways on a database that this file simulates; one of them leads.
+ * Any of them may stop, be cut off or return. Each has its own event loop, and thus its own
+ * clock. */
 #pragma once
 
 #include "store/lead/leading.h"
@@ -25,7 +25,7 @@ struct process {
     uint64_t id; /* 0: has no row */
     char name[8];
     uint64_t beat;
-    bool cut;         /* the database gets nothing from it and does not answer */
+    bool cut;         /* the database gets nothing from it and does not respond */
     bool stopped;     /* its loop does not turn */
     bool draining;    /* as in its last beat */
     bool refused;     /* its next take fails with an unknown result */
