@@ -20,7 +20,7 @@ struct batch_lines {
     size_t number;    /* of the current line, from 1 */
     size_t line_len;  /* bytes of the current line, including discarded ones */
     size_t line_cost; /* bytes reserved for the current line */
-    /* the token may write the whole batch: items need no scope of their own */
+    /* the token may write the whole batch: items need no separate scope */
     bool may_write;
     struct batch_item *items[BATCH_RUNS_MAX]; /* by index */
     size_t count, repeated;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest body takes about a millisecond, which is the most that one unit of a turn's
- * work should take; a streaming compressor takes three. */
+/* The longest body takes about a millisecond, the most that one unit of a turn's work
+ * should take; a streaming compressor takes three. */
 enum { LEVEL = 1 };
 enum { KEPT_MAX = 32, KEPT_BYTES = 4 << 20 };
 

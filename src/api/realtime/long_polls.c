@@ -4,9 +4,9 @@
  *        follows the ring ──┐
  *        or walks ──────────┴─► rows: answered    none: held if live, and answered idle
  *
- * A response is one write: headers and the whole body. If a change answers many polls, they
- * share the body. A poll that was answered leaves a kept view (core/live/kept_view.h) for
- * the client that is back after a round trip. */
+ * A response is one write: headers and the whole body. If a change ends many polls, they
+ * share the body. A poll that got its response leaves a kept view (core/live/kept_view.h)
+ * for the client, which is back after a round trip. */
 #include "api/realtime/long_polls.h"
 
 #include "api/realtime/gzip.h"
@@ -19,9 +19,9 @@
 enum {
     HOLD_MS = 20 * 1000, /* plus or minus 15 % */
     KEPT_VIEW_MS = 2000,
-    /* Ended between two looks at the time; each takes about a microsecond. */
+    /* Removed between two checks of the time; each takes about a microsecond. */
     KEPT_VIEWS_AT_ONCE = 16,
-    PAGE_BYTES = 64 * 1024, /* and one frame more: gzip still takes that */
+    PAGE_BYTES = 64 * 1024, /* and one frame more: gzip still accepts that */
 };
 
 #define UP_TO_DATE "{\"headers\":{\"control\":\"up-to-date\"}}"
@@ -97,7 +97,8 @@ static void leave_count(struct poll *poll)
     metric_add(M_POLLS, -1);
 }
 
-/* Ends the call. The feed is finished later, since this may be inside one of its visits. */
+/* Ends the call. The feed is finished later, because this may be inside one of its
+ * visits. */
 static void end_call(struct poll *poll)
 {
     struct loop *loop = engine_loop(api_engine(poll->call->api));
@@ -140,7 +141,7 @@ static void answer_page(struct poll *poll, uint64_t seen, bool complete)
         answer(poll, rope_join(SLICE("["), rows, SLICE("]")), seen, poll->base, false);
 }
 
-/* Returns how far the walk has come. Only valid during a walk. */
+/* Returns the position of the walk. Only valid during a walk. */
 static uint64_t walked_to(const struct poll *poll)
 {
     return container_of(poll->feed.catching.next, struct subscription, link)->own->seen;
@@ -152,7 +153,7 @@ static void answer_idle(struct poll *poll)
         answer_page(poll, walked_to(poll), false);
         return;
     }
-    /* Moves the position forward, as far as nothing was missed. */
+    /* Moves the position forward as far as nothing was missed. */
     feed_in_sync(&poll->feed);
     answer(poll, bytes_create(slice_of(up_to_date)), poll->feed.seen, poll->feed.base,
            true);
@@ -282,7 +283,7 @@ bool long_polls_stop(struct long_polls *polls, struct timeslice *timeslice)
 /* ---- its beginning ---- */
 
 /* Returns how long the poll is held, never beyond the end of its token. The spread needs no
- * random number: polls that begin at different times end at different times. */
+ * random number: polls that begin at different times also end at different times. */
 static int64_t hold_ms(const struct poll *poll)
 {
     uint64_t mixed = ((uintptr_t)poll >> 4) * UINT64_C(0x9e3779b97f4a7c15);
@@ -294,9 +295,8 @@ static int64_t hold_ms(const struct poll *poll)
     return left > 0 ? left : 0;
 }
 
-/* Chooses the view of the response. One with more columns than requested is only for a
- * client that begins: any other knows only the types of the columns that its first response
- * named. */
+/* Chooses the view of the response. One with more columns than requested is only for a new
+ * client: any other knows only the types of the columns that its first response named. */
 static enum err open_view(struct poll *poll, struct view **view)
 {
     struct api_call *call = poll->call;
@@ -330,7 +330,7 @@ static enum err take_place(struct poll *poll)
     return refused;
 }
 
-/* Has the client begin again: it may have missed the end of runs that retention has
+/* Makes the client start over: it may have missed the end of runs that retention has
  * removed. */
 static void refetch(struct poll *poll)
 {

@@ -24,7 +24,7 @@ struct sockets {
 struct socket_leaving {
     /* When `drain` is sent to the client; 0: it was sent, or is not needed. */
     int64_t drain_at;
-    int64_t return_at; /* when the client should come back */
+    int64_t return_at; /* when the client should reconnect */
     int64_t leave_at;
 };
 

@@ -24,7 +24,7 @@ enum {
     DRAIN_STEP = 2473, /* from one moment to the next; even a few are far apart */
 };
 
-/* Sends `drain` to each client, with the moment at which to come back. Clients that do not
+/* Sends `drain` to each client, with the moment at which to reconnect. Clients that do not
  * leave by themselves are closed: all together if the next process follows, otherwise
  * spread over at most two thirds of the timeout. Those that have not sent hello are closed
  * at once. */

@@ -88,5 +88,5 @@ struct area {
     const char *tag;              /* of its operations, see openapi.c */
     bool is_for_users;            /* SDKs call it: unknown members of bodies are reported */
     const struct route *routes;   /* ends with path NULL */
-    const struct schema *schemas; /* ends with name NULL; NULL: none of its own */
+    const struct schema *schemas; /* ends with name NULL; NULL: none */
 };

@@ -10,8 +10,8 @@
  * again and decides the waiting commands. The three files depend on each other because a
  * schedule has one commit at a time.
  *
- * The heap uses wall-clock time, the loop's timers do not. So while anything is
- * scheduled, the wall clock is read once a second, and a change of it is noticed. */
+ * The heap uses wall-clock time; the loop's timers do not. So while anything is scheduled,
+ * the wall clock is read once a second to notice changes. */
 #include <stdio.h>
 
 #include "api/schedules/schedule_state.h"
@@ -255,7 +255,7 @@ size_t schedules_count_project(struct schedules *all, const struct environment *
     return count;
 }
 
-/* Caches the next time: a rare one is far away and takes long to find. */
+/* Caches the next time: a rare one is far away, and finding it takes a long time. */
 int64_t schedule_next(struct schedule *schedule, int64_t after_ms)
 {
     const struct schedule_facts *facts = &schedule->facts;
@@ -332,7 +332,7 @@ void schedule_release(struct schedules *all, struct schedule *schedule)
     schedule->busy = false;
     if (!schedule->facts.is_active || schedules_in(all, schedule->env)->retired)
         next = 0;
-    /* After a failure try again in a second; a later time may be due by then. */
+    /* After a failure, retry in a second; a later time may be due by then. */
     if (schedule->failing && next)
         next = loop_wall_ms(engine_loop(all->engine)) + LOOK_MS;
     if (next)

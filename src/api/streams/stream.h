@@ -1,6 +1,6 @@
 /* stream.h - the newest chunks of the streams of runs, in memory.
  *
- *   append ─► │ first … next-1 │ ─► readers, each at a place of its own
+ *   append ─► │ first … next-1 │ ─► readers, each at its own place
  *             └ a ring of frames: each encoded once and shared by all readers
  *
  * Chunks are numbered from 0. A chunk's time is never earlier than that of the previous

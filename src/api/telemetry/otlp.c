@@ -94,7 +94,7 @@ static void add_value(struct buf *out, struct slice value, unsigned depth)
 
 /* ---- attributes ---- */
 
-/* Takes an attribute that says where the record comes from. Returns false if the attribute
+/* Takes an attribute that identifies the record's origin. Returns false if the attribute
  * belongs to the record itself. */
 static bool take_fact(struct otlp_facts *facts, struct slice name, struct slice value)
 {
@@ -149,7 +149,8 @@ static bool read_attributes(struct slice attributes, struct otlp_facts *facts,
 
 /* ---- the records of a body ---- */
 
-/* Returns a member of a body, resource or scope, which may have any number of others. */
+/* Returns a member of a body, resource or scope, which may have any number of other
+ * members. */
 static struct slice part_of(struct slice object, const char *name)
 {
     struct slice value;
@@ -244,7 +245,7 @@ static bool is_span_id(struct slice id)
     return id.len == OTLP_SPAN_LEN;
 }
 
-/* Appends the text of a string; if it has more than MESSAGE_MAX bytes, only a beginning.
+/* Appends the text of a string; if it has more than MESSAGE_MAX bytes, only its beginning.
  * One byte of text takes at most six raw bytes. Returns the size of the whole text; of a
  * very long one, which is not decoded, its size as sent. */
 static size_t add_beginning(struct buf *text, struct slice raw)
@@ -260,7 +261,7 @@ static size_t add_beginning(struct buf *text, struct slice raw)
     return whole;
 }
 
-/* Cuts the text between two characters, and notes that at its end. */
+/* Cuts the text between two characters, and marks this at its end. */
 static void cut(struct buf *text, size_t whole)
 {
     size_t len = MESSAGE_MAX;

@@ -79,7 +79,7 @@ static void end_record(struct otlp_parts *parts)
     parts->skips = false;
 }
 
-/* Takes a byte that may change what is open. */
+/* Takes a byte that may open or close something. */
 static void take_byte(struct otlp_parts *parts, char c)
 {
     bool in_record = is_in_record(parts), among = is_among_records(parts);
@@ -102,7 +102,7 @@ static void take_byte(struct otlp_parts *parts, char c)
     }
 }
 
-/* Returns how many of the first bytes change nothing that is open. */
+/* Returns how many of the first bytes open and close nothing. */
 static size_t plain_length(const struct otlp_parts *parts, struct slice bytes)
 {
     size_t len = 0;

@@ -1,6 +1,6 @@
 /* trace_events.c - counts, limits, writes and reads events of traces.
  *
- * Events are stored as the JSON that otlp.c makes of them. */
+ * Events are stored as the JSON into which otlp.c converts them. */
 #include "api/telemetry/trace_events.h"
 
 #include <stdio.h>

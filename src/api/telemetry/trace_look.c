@@ -1,7 +1,7 @@
 /* trace_look.c - reads the pieces of a trace, page by page, and sorts the events.
  *
- * A piece that is written meanwhile may come twice, as pending events and from the store.
- * That does no harm, because events are merged by span. */
+ * A piece written meanwhile may appear twice, as pending events and from the store. This
+ * does no harm, because events are merged by span. */
 #include "api/telemetry/trace_look.h"
 
 #include "base/mem.h"

@@ -34,7 +34,7 @@ struct bound {
     int64_t counted; /* UNKNOWN: never */
     int64_t written; /* bytes since the last sweep began */
     bool full;       /* used for environments only */
-    bool warned;     /* it was logged that it is full */
+    bool warned;     /* a log line has reported that it is full */
 };
 
 struct holder {
@@ -369,7 +369,7 @@ static void remove_pieces(struct share_sweep *sweep)
                           on_removed);
 }
 
-/* Continues with the next pieces or the next run. On an error, as of a trace that was
+/* Continues with the next pieces or the next run. On an error, such as for a trace that was
  * written meanwhile, leaves the trace alone. */
 static void on_removed(struct document_write *write, enum err status)
 {

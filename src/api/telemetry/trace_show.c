@@ -4,8 +4,8 @@
  *                                        └─ logs and spans below those
  *
  * A response may have megabytes: it is written in parts, in time slices. An event's parent
- * comes before it in the order of starts, so the tree cannot have circles. An event that
- * has begun but not ended is partial until the run ends. */
+ * comes before it in the order of starts, so the tree cannot have cycles. An event that has
+ * begun but not ended is partial until the run ends. */
 #include "api/request/hidden.h"
 #include "api/request/paging.h"
 #include "api/request/quotas.h"
@@ -19,7 +19,7 @@ enum {
     DEPTH_MAX = 64,
     PAGE_MAX = 10000,
     NS_PER_MS = 1000000,
-    NODES_AT_ONCE = 16, /* nodes between two looks at the clock */
+    NODES_AT_ONCE = 16, /* nodes between two checks of the clock */
     PART_BYTES = 256 * 1024,
 };
 
@@ -31,7 +31,7 @@ struct showing {
     struct run_read read;
     struct run run;
     bool no_contents; /* the token may not see payload, output or error */
-    bool is_lost;     /* the run's last worker stopped answering */
+    bool is_lost;     /* the run's last worker stopped responding */
     struct trace_look look;
     struct trace_node *nodes; /* one per event of the look */
     int count, made;          /* number of nodes; of those that were read */
@@ -92,7 +92,7 @@ static void add_facts(struct buf *out, const struct run *run, const struct trace
     members_add_json(out, "attemptNumber", node->attempt);
 }
 
-/* Adds what the task and its libraries recorded: payloads, outputs, exceptions,
+/* Adds everything that the task and its libraries recorded: payloads, outputs, exceptions,
  * anything. */
 static void add_contents(struct buf *out, const struct showing *op,
                          const struct trace_node *node)

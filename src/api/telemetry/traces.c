@@ -68,7 +68,7 @@ struct trace {
     struct list ready; // traces::ready
 };
 
-/* A load and a write live until the store has answered, even if the trace is freed. */
+/* A load and a write live until the store has responded, even if the trace is freed. */
 struct trace_load {
     struct store_load load;
     struct trace *trace; /* NULL: the gateway stops */
@@ -219,7 +219,8 @@ static void keep(struct trace *trace, struct trace_event *event)
 
 /* ---- to the store ---- */
 
-/* Makes the events of a failed commit pending again, before those that came since. */
+/* Makes the events of a failed commit pending again, before those that have arrived
+ * since. */
 static void take_back(struct trace *trace)
 {
     struct spans since = trace->pending;
@@ -391,7 +392,7 @@ static void take_document(struct trace *trace, const struct document *document)
     trace->dirty = dirty;
 }
 
-/* Lets the next flush answer the requests of the trace. May be called repeatedly. */
+/* Makes the next flush answer the trace's requests. May be called repeatedly. */
 static void make_ready(struct trace *trace)
 {
     struct traces *traces = trace->traces;

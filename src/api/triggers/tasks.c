@@ -109,14 +109,14 @@ static enum err read_body(struct task_call *trigger)
 
 /* ---- the operation ---- */
 
-/* Returns true if the run was not made by this call. */
+/* Returns true if the run was not created by this call. */
 static bool is_older(const struct task_call *trigger)
 {
     return trigger->item.cached || trigger->item.joined;
 }
 
-/* Adds a token for the run. An existing run may belong to another client, so the token
- * for it grants no more than the caller has itself. */
+/* Adds a token for the run. An existing run may belong to another client, so its token
+ * grants no more than the caller's own rights. */
 static void add_token(struct task_call *trigger)
 {
     struct api_call *call = trigger->call;

@@ -332,9 +332,9 @@ static enum err keep_deployment(struct trigger_reading *r, struct slice value)
     return OK;
 }
 
-/* Read when all options are known. In builds of some hosts the SDK sends it without
- * being asked to, even together with a version, which then wins. In dev, nothing is
- * deployed, so it has no effect. */
+/* Read when all options are known. In builds on some hosts the SDK sends it unasked, even
+ * together with a version, which then wins. In dev, nothing is deployed, so it has no
+ * effect. */
 static enum err finish_deployment(struct trigger_reading *r)
 {
     struct slice text;

@@ -4,8 +4,7 @@
  *                  │                           │           │
  *        a record exists: completed       one came    one comes (stream_write.c)
  *
- * The caller says which record is the next one: lastSeqNum is the last one that it has
- * seen. */
+ * The caller decides which record is next: lastSeqNum is the last one that it has seen. */
 #include "api/streams/streams.h"
 #include "api/waitpoints/waitpoint_make.h"
 #include "api/waitpoints/waitpoints.h"

@@ -5,7 +5,7 @@
  *            └──────────────────────────────┘ too few
  *
  * The documents are read by id, which begins with the creation time. The cursor is the
- * id of the first or last token of a page. If a filter matches too little, the request
+ * id of the first or last token of a page. If a filter matches too few tokens, the request
  * times out. */
 #include "api/request/paging.h"
 #include "api/waitpoints/waitpoint_load.h"

@@ -53,7 +53,7 @@ static void write_it(struct waitpoint_make *make)
                           on_written);
 }
 
-/* The token may be gone before its key: then the key becomes the new one's. */
+/* The token may be gone before its key: then the key passes to the new one. */
 static void on_old(struct waitpoint_load *load, enum err status)
 {
     struct waitpoint_make *make = container_of(load, struct waitpoint_make, old);

@@ -4,7 +4,7 @@
  *   wait ───► the run is blocked ─────────────────────────┐
  *   complete ─► document with the output, fsynced ─► waits_end ─► the run resumes
  *
- * A token whose timeout has passed has ended without a write. */
+ * A token whose timeout has passed ends without a write. */
 #include "api/waitpoints/waitpoints.h"
 
 #include "api/request/body_fields.h"
@@ -228,7 +228,7 @@ static void on_record_taken(struct waitpoint_end *end, enum err status)
 }
 
 /* The run is blocked: from now on a new record of the stream ends the wait. One may have
- * come before. */
+ * arrived earlier. */
 static void on_token_waiting(struct command *command, enum err status)
 {
     struct token_wait *op = container_of(command, struct token_wait, block.command);

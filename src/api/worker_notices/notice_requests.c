@@ -17,7 +17,7 @@ bool notice_requests_are_empty(const struct notice_requests *requests)
 }
 
 /* Drops the ids that were taken if they outnumber those that wait. Otherwise a client that
- * never lets the queue become empty would make it long. */
+ * never lets the queue become empty would make it grow. */
 static void drop_taken(struct notice_requests *requests)
 {
     if (requests->taken <= waiting(requests))

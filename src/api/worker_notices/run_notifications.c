@@ -4,10 +4,10 @@
  *                                     ├─ struct run_watch ─► ready ─► written this turn
  *   struct notice_socket ─────────────┘                └► held: its socket is full
  *
- * The engine is never called from here while it calls: a notice only moves links, and the
- * flusher writes. Keys contain the environment, so no socket is notified of another
- * environment's run. For a worker's token, each run is looked up in the environments that
- * it serves. Requests of clients are granted in time slices. */
+ * The engine is never reentered from here: a notice only moves links, and the flusher
+ * writes. Keys contain the environment, so no socket is notified of another environment's
+ * run. For a worker's token, each run is looked up in the environments that it serves.
+ * Requests of clients are granted in time slices. */
 #include "api/worker_notices/run_notifications.h"
 
 #include "api/request/call.h"
@@ -58,7 +58,7 @@ struct run_watch {
 struct notice_socket {
     struct ws *ws;
     struct run_notifications *all;
-    struct identity *identity; /* NULL: refuse it once it connects */
+    struct identity *identity; /* NULL: refuse the client once it connects */
     struct environment *env;   /* NULL: a worker's token, which serves several */
     struct seat seat;          /* taken once there is an identity */
     struct failure refusal;
@@ -70,7 +70,7 @@ struct notice_socket {
     struct timer timer;
     int64_t connect_by; /* monotonic ms; 0: connected */
     int64_t ping_at;
-    int64_t pong_by; /* 0: no ping is unanswered */
+    int64_t pong_by; /* 0: no pong is due */
     int64_t leave_at;
     struct list link; // run_notifications::sockets
 };
@@ -471,9 +471,9 @@ static const struct ws_ops ops = { .on_message = on_message,
 
 /* ---- the upgrade ---- */
 
-/* Returns the environment that counts the connection; NULL: there is none. It is that of
- * the key, or the first one that the worker's token serves, without branches: a branch may
- * be archived while the worker keeps running. */
+/* Returns the environment that counts the connection; NULL: none. It is the key's, or the
+ * first one that the worker's token serves, without branches: a branch may be archived
+ * while the worker keeps running. */
 static struct environment *home_of(const struct api_call *call,
                                    const struct identity *identity)
 {
@@ -549,7 +549,7 @@ void run_notifications_accept(struct api_call *call)
     socket->ws = ws_accept(x, NULL, &ops, socket);
     if (!socket->ws) {
         socket_destroy(socket);
-        return; /* refused by the handshake, which has answered */
+        return; /* refused by the handshake, which has replied */
     }
     send_open(socket);
     set_timer(socket);

@@ -1,15 +1,15 @@
-/* attempt_completion.c - handles the end of an attempt, which a worker reports.
+/* attempt_completion.c - handles a worker's report that an attempt has ended.
  *
  *   body ─► spans of output, error, metadata operations ─► attempt_complete ─► answer
  *                                                          + operations of the parent
  *                                                            and the root: one commit
  *
- * The output is the user's and stays text. The metadata that comes along is what the worker
- * had not sent yet; without it short tasks would lose theirs.
+ * The output belongs to the user and stays text. The accompanying metadata has the changes
+ * that the worker had not yet sent; without it, short tasks would lose theirs.
  *
- * Workers send a completion once, so nothing in it refuses the call. An error is cut or
- * mapped (completion_error.h). A completion that is invalid otherwise fails the attempt
- * with an error that explains why. README.md lists the cases. */
+ * Workers send a completion only once, so nothing in it makes the call fail. An error is
+ * cut or mapped (completion_error.h). A completion that is invalid in another way fails the
+ * attempt with an error that explains why. README.md lists the cases. */
 #include <math.h>
 
 #include "api/request/body_fields.h"
@@ -30,7 +30,7 @@ enum {
     TYPE_MAX = 255,
     MEMBERS_MAX = 1000,                 /* of the metadata, and of small objects */
     RETRY_MS = 1000,                    /* delay of a retry that has no time */
-    FLUSHED_MAX = 2 * RUN_METADATA_MAX, /* bytes of the metadata that comes along */
+    FLUSHED_MAX = 2 * RUN_METADATA_MAX, /* bytes of the accompanying metadata */
 };
 
 enum completion_member {
@@ -57,7 +57,7 @@ struct completion {
     struct body_fields *fields; /* NULL: the body was unreadable */
     struct buf output_type, error;
     struct buf own, parents, roots; /* metadata operations; empty: none */
-    struct bytes *parent, *root;    /* ids of relatives whose metadata changes, too */
+    struct bytes *parent, *root;    /* ids of relatives whose metadata changes too */
     struct change_metadata to_parent, to_root;
 };
 
@@ -74,7 +74,7 @@ static void free_op(struct completion *op)
     free(op);
 }
 
-/* ---- the answer ---- */
+/* ---- the response ---- */
 
 /* Returns the newest change of the run and its relatives. A relative that has ended, or has
  * no space for more metadata, is skipped: the attempt is complete. */
@@ -85,7 +85,7 @@ static uint64_t newest_seq(const struct completion *op)
     return op->to_root.command.seq > seq ? op->to_root.command.seq : seq;
 }
 
-/* Warns that spans and logs may be missing. A process that ends by itself or is killed
+/* Warns that spans and logs may be missing. A process that exits by itself or is killed
  * loses the lines that it has not sent. */
 static void warn_of_lost_lines(const struct completion *op, const struct run *run)
 {
@@ -126,7 +126,7 @@ static void join_relative(struct completion *op, struct change_metadata *change,
         run_join_metadata(&op->complete.command, bytes_slice(run), change);
 }
 
-/* ---- metadata that comes along ---- */
+/* ---- the accompanying metadata ---- */
 
 /* Appends the elements of one JSON array to another. */
 static void join(struct buf *operations, struct slice array)
@@ -144,8 +144,8 @@ static void join(struct buf *operations, struct slice array)
     buf_add(operations, array);
 }
 
-/* Takes {operations, parentOperations, rootOperations}. Those for a parent or root that the
- * run does not have are its own. */
+/* Takes {operations, parentOperations, rootOperations}. Operations for a parent or root
+ * that the run does not have apply to the run itself. */
 static void take_operations(struct completion *op, struct slice metadata)
 {
     const struct tracked *run = environment_find(op->call->env, op->call->params[0]);
@@ -164,8 +164,8 @@ static void take_operations(struct completion *op, struct slice metadata)
     join(op->root ? &op->roots : &op->own, values[2]);
 }
 
-/* Takes metadata that can be read. Otherwise it is left out: the result of the attempt
- * counts more. */
+/* Takes metadata that can be read. Otherwise it is left out: the result of the attempt is
+ * more important. */
 static void take_metadata(struct completion *op, struct slice flushed)
 {
     static const char *const parts[] = { "data", "dataType" };
@@ -192,8 +192,8 @@ out:
 
 /* ---- the completion ---- */
 
-/* Fails the attempt because of its completion. It is not retried: the task may have ended
- * well, and the next completion would be like this one. */
+/* Fails the attempt because of its completion. It is not retried: the task may have
+ * succeeded, and the next completion would be like this one. */
 static void fail(struct completion *op, struct slice message)
 {
     struct complete_attempt *complete = &op->complete;
@@ -265,7 +265,7 @@ static void read_success(struct completion *op, const struct slice *values)
     spell_halves(&op->complete.output, op->complete.output_type);
 }
 
-/* A retry that has no time is due soon. */
+/* A retry without a time is due soon. */
 static void read_retry(struct complete_attempt *complete, struct slice retry)
 {
     static const char *const parts[] = { "timestamp", "delay" };
@@ -360,7 +360,7 @@ static bool is_wanted(const struct api_call *call)
     return env && attempt_may_complete(env, run, call->params[1], worker_has_token(call));
 }
 
-/* Reads a completion that no attempt waits for to its end, but keeps nothing of it. */
+/* Reads a completion that no attempt waits for to its end, but keeps none of it. */
 enum err worker_complete_piece(struct api_call *call, struct slice piece)
 {
     if (!call->state && !is_wanted(call))

@@ -1,7 +1,7 @@
-/* attempt_start.c - starts an attempt, and answers with its payload and variables.
+/* attempt_start.c - starts an attempt, and replies with its payload and variables.
  *
- *   started ─► the answer up to the payload ─► the payload, escaped piece by piece
- *                                               ─► the rest of the answer ─► reply
+ *   started ─► the response up to the payload ─► the payload, escaped piece by piece
+ *                                               ─► the rest of the response ─► reply
  *
  * A payload may have 3 MiB, so each turn escapes as much as it has time for. */
 #include "api/workers/dequeued_message.h"
@@ -92,7 +92,7 @@ static void on_started(struct command *command, enum err status)
     struct starting *op = container_of(command, struct starting, start.command);
     const struct run *run = command->run;
 
-    if (!status && run_is_final(run)) /* that was one attempt too many */
+    if (!status && run_is_final(run)) /* this was one attempt too many */
         status = explain(&command->why, ERR_INVALID, "The run has had too many attempts");
     if (status) {
         api_reply_refused(op->call, status, &command->why, "Run not found");

@@ -74,7 +74,7 @@ static struct slice type_or_json(const struct bytes *type)
     return type ? bytes_slice(type) : SLICE("application/json");
 }
 
-/* Returns false if the output would be too much along with those before it. */
+/* Returns false if the output would be too much together with the previous ones. */
 static bool has_room(struct completed_waits *waits, struct slice output)
 {
     if (output.len > OUTPUTS_MAX - waits->outputs)
@@ -92,8 +92,8 @@ static void add_output_name(struct completed_waits *waits, struct slice id)
     buf_finish(&name);
 }
 
-/* Adds an error. Workers cannot fetch errors, so those beyond ERRORS_MAX are left out,
- * which is more than any batch of failures has. */
+/* Adds an error. Workers cannot fetch errors, so those beyond ERRORS_MAX, which no batch of
+ * failures exceeds, are left out. */
 static void add_error(struct completed_waits *waits, struct slice error)
 {
     if (error.len > ERRORS_MAX - waits->errors)
@@ -200,8 +200,8 @@ static void read_token(struct completed_waits *waits)
     store->ops->read(store, &waits->load.read);
 }
 
-/* Returns true if the wait is written. Otherwise a read of what it waited for is in
- * progress. */
+/* Returns true if the wait is written. Otherwise a read of the run or token that it waited
+ * for is in progress. */
 static bool write_wait(struct completed_waits *waits)
 {
     const struct wait *wait = &waits->wait;

@@ -1,4 +1,4 @@
-/* completion_error.c - keeps an error as it came, or rewrites it within the limits.
+/* completion_error.c - keeps an error unchanged, or rewrites it within the limits.
  *
  *   {"type":"BUILT_IN_ERROR","message":"a…" 1.3 MB,"causes":[],"more":1}
  *     ─► {"type":"BUILT_IN_ERROR","message":"a… (cut, 1.3 MB)","causes":[],"more":1}
@@ -57,7 +57,7 @@ static void add_string(struct buf *out, struct body_fields *fields, struct slice
 }
 
 /* Adds the text of a CUSTOM_ERROR, which SDKs parse as JSON. A text that is too long
- * becomes an object with its beginning, as by the SDK's own limit. */
+ * becomes an object with its beginning, as with the SDK's own limit. */
 static void add_custom(struct buf *out, struct body_fields *fields, struct slice value,
                        size_t most)
 {

@@ -1,4 +1,4 @@
-/* connected.c - lists the workers that execute the runs of an environment now.
+/* connected.c - lists the workers that currently execute an environment's runs.
  *
  *   in dev:    each session, which is a CLI, known by the version it requests runs with
  *   elsewhere: workers that wait for a run at this moment, counted by what they take. One

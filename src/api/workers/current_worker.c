@@ -17,7 +17,7 @@ static enum err reply(struct api_call *call, struct buf *out)
     return OK;
 }
 
-/* A session whose connection has closed does not count, though it may come back. */
+/* A session whose connection has closed does not count, though it may return. */
 static bool has_session(const struct environment *env)
 {
     for (const struct session *one = NULL; (one = dev_sessions_next(env, one));)

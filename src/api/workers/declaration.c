@@ -1,4 +1,5 @@
-/* declaration.c - follows the strings and brackets of a body, and copies what is used.
+/* declaration.c - follows the strings and brackets of a body, and copies the members in
+ * use.
  *
  *   depth  1  the body        only metadata is followed
  *          2  the metadata    only the parts
@@ -108,7 +109,7 @@ static bool key_is(const struct declaration *d, const char *name)
 }
 
 /* Begins the metadata. Earlier members of the same name do not count. Returns false for
- * others. */
+ * other members. */
 static bool choose_metadata(struct declaration *d)
 {
     if (!key_is(d, "metadata"))

@@ -1,13 +1,13 @@
 /* deployed.c - the routes of workers that run outside a developer's session.
  *
- * They are those of worker_routes.c with the token of a worker.
+ * They are the routes of worker_routes.c with a worker's token.
  *
  *   tr_wgt_… ─► a project and some of its environments
  *     dequeue: a run of any of them, each in turn
  *     runs/{id}/…: which of them has the run? ─► the call enters it ─► handler of dev
  *
  * There are no checkpoints: a process stays while its run waits. So nothing is suspended,
- * continued or restored here, and requests for that get an error that says so. */
+ * continued or restored here, and requests for this get an error with that reason. */
 #include "api/request/body_fields.h"
 #include "api/request/route.h"
 #include "api/request/served.h"
@@ -82,7 +82,7 @@ struct finding {
     route_fn *handle;
     void (*on_gone)(struct api_call *call); /* of the body that was read */
     struct store_load load;
-    uint32_t *others; /* numbers of the environments that are looked into */
+    uint32_t *others; /* numbers of the environments that are searched */
 };
 
 static enum err enter(struct api_call *call, struct account *account, route_fn *handle)
@@ -142,7 +142,7 @@ static void list_cold(struct finding *op)
             op->others[op->load.other_count++] = account->number;
 }
 
-/* Reads the run from the store, in one read however many environments there are. */
+/* Reads the run from the store, in a single read for all environments. */
 static void look_into_store(struct finding *op)
 {
     struct api_call *call = op->call;
@@ -156,7 +156,7 @@ static void look_into_store(struct finding *op)
 }
 
 /* Calls the handler in the environment of the run. An unfinished run is in memory. A
- * finished one may be requested again, by a worker that did not get its answer. */
+ * finished one may be requested again, by a worker that did not get its response. */
 static enum err in_environment(struct api_call *call, route_fn *handle)
 {
     struct account *account = served_with_run(call->api, call->identity, call->params[0]);
@@ -321,8 +321,8 @@ static enum err connect_worker(struct api_call *call)
     return OK;
 }
 
-/* Ignores what the heartbeat of a worker reports, its free CPU and memory: a worker
- * requests runs when it has some. */
+/* Ignores the free CPU and memory that a worker's heartbeat reports: a worker requests runs
+ * when it has some. */
 static enum err heartbeat_worker(struct api_call *call)
 {
     json_t *body;

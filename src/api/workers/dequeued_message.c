@@ -126,7 +126,7 @@ static const char image_platform[] = "linux/unknown";
 #endif
 
 /* Adds a name for the image of a deployed version, which is a directory and has no image.
- * The CLI, the official supervisor and tasks expect a name and a platform all the same;
+ * The CLI, the official supervisor and tasks expect a name and a platform nevertheless;
  * nothing is pulled. */
 static void add_image_name(struct buf *out, const struct account *account,
                            struct slice version)
@@ -134,8 +134,8 @@ static void add_image_name(struct buf *out, const struct account *account,
     buf_print(out, "runcast/%s:%.*s", account->project->ref, SLICE_ARG(version));
 }
 
-/* Adds what a supervisor needs to find the code of the version; a plain registration has
- * nothing. */
+/* Adds the members by which a supervisor finds the version's code; a plain registration has
+ * none. */
 static void add_image(struct buf *out, const struct dequeued *dequeued)
 {
     const struct worker *worker = dequeued->worker;
@@ -229,14 +229,14 @@ static void add_default(struct buf *out, const struct account *account, const ch
         members_add_text(out, name, value);
 }
 
-/* Sets how the SDK sends spans and logs. Without these variables it sends each in a request
- * of its own, and drops those beyond 30 requests.
+/* Sets how the SDK sends spans and logs. Without these variables it sends each in a
+ * separate request, and drops those beyond 30 requests.
  *
- * A queue holds what a task logs before it yields; it is as long as a run may have spans and
- * logs. Logs are sent one batch after the other, as soon as the batch before was answered:
- * with a short delay, few lines are lost when the process is killed. When a run ends, all
- * batches of the span queue are sent at once, and with SDK 3.x also those of the log queue.
- * The SDK drops those beyond 30. */
+ * A queue holds the lines that a task logs before it yields; its length is the maximum
+ * number of spans and logs of a run. Logs are sent one batch after another, each as soon as
+ * the previous one has its response: with a short delay, few lines are lost when the
+ * process is killed. When a run ends, all batches of the span queue are sent at once, and
+ * with SDK 3.x also those of the log queue. The SDK drops those beyond 30. */
 static void add_telemetry(struct buf *out, const struct task_home *home)
 {
     int64_t queue = home->log_rows > QUEUE_LEAST ? home->log_rows : QUEUE_LEAST;
@@ -322,8 +322,8 @@ static void add_optional_facts(struct buf *out, const struct run *run)
     members_add_name(out, "baseCostInCents");
     buf_add_json_double(out, run->base_cost_cents);
     members_add_json(out, "traceContext", SLICE("{}"));
-    /* Lets a task of 4.x listen to streams.input; its own writes use the version of PUT's
-     * answer: v1. */
+    /* Lets a task of 4.x listen to streams.input; its own writes use the version in PUT's
+     * response: v1. */
     members_add_text(out, "realtimeStreamsVersion", SLICE("v2"));
 }
 
@@ -386,8 +386,8 @@ static void add_task(struct buf *out, const struct run *run, const struct worker
     close_object(out);
 }
 
-/* Run controllers refuse the start without these texts. runtimeVersion is empty, since it
- * is not known here which release has indexed the version. */
+/* Run controllers refuse the start without these texts. runtimeVersion is empty, because
+ * the release that indexed the version is not known here. */
 static void add_deployment(struct buf *out, const struct worker *worker)
 {
     if (!worker || !worker->deployment[0])

@@ -78,7 +78,7 @@ static void on_written(struct document_write *write, enum err status)
     promotion_finish(op, status);
 }
 
-/* Writes the pointer. The version is not forgotten before the answer. */
+/* Writes the pointer. The version is not forgotten before the response. */
 static void write_pointer(struct promotion *op, struct worker *worker)
 {
     struct engine *engine = api_engine(op->api);
@@ -164,7 +164,7 @@ static struct worker *find(const struct workers *workers, const struct bytes *ve
 }
 
 /* Sets the limits of deployments up to the current one: they may have been promoted before
- * it, and their runs may still exist. Plain registrations have set theirs when they were
+ * it, and their runs may still exist. Plain registrations set theirs when they were
  * loaded. */
 static void set_limits(struct environment *env, struct worker *current)
 {

@@ -7,7 +7,7 @@
  *
  * The pointer is one document of the environment, and all that is stored. The rest is
  * derived from it at each start, so a crash cannot leave a promotion half done. Concurrent
- * promotions are written one after the other; each that lost decides again, from what is
+ * promotions are written one after another; each that lost decides again, from what is
  * current by then.
  *
  * In dev nothing is promoted: the newest registration is current. The same holds elsewhere

@@ -1,8 +1,8 @@
 /* registering.c - registers a version: reads it from a call, writes it, makes it current.
  *
- * Two plain registrations at once get the same version number. The store accepts one of
- * them, and the other takes the next, unless both are of the same build: then they are one
- * version. */
+ * Two concurrent plain registrations get the same version number. The store accepts one of
+ * them, and the other takes the next number, unless both are of the same build: then they
+ * are one version. */
 #include "api/workers/registering.h"
 
 #include "api/workers/promotion.h"
@@ -60,7 +60,7 @@ static void registering_finish(struct registering *op, enum err status)
 
 /* ---- it is registered ---- */
 
-/* Notes the answer at once: while its schedules are written, another version may become
+/* Notes the response at once: while its schedules are written, another version may become
  * current. */
 static void note_made(struct registering *op, const struct worker *worker)
 {
@@ -163,8 +163,9 @@ static void write_worker(struct registering *op)
     bytes_unref(body);
 }
 
-/* The version number is taken. A deployment's is, by its own registration, which came twice
- * at once; otherwise another registration has it, or one of the same build. */
+/* The version number is taken. A deployment's number is taken by its own registration,
+ * which arrived twice at once; otherwise another registration has it, or one of the same
+ * build. */
 static void on_taken(struct registering *op)
 {
     struct slice deployment = slice_of(op->deployment.id);
@@ -279,7 +280,7 @@ static void read_some(struct deferred *deferred)
         registering_begin_version(op);
 }
 
-/* The client left in the middle of its body. */
+/* The client disconnected in the middle of its body. */
 static void on_gone(struct api_call *call)
 {
     destroy(call->state);

@@ -1,7 +1,7 @@
 /* registration.c - reads tasks and queues from JSON, and makes them known to the engine.
  *
- * The members that are used have been cut out while the body arrived (declaration.h). One
- * task or queue at a time becomes a tree, and the tree a member of the worker. */
+ * The members in use were extracted while the body arrived (declaration.h). One task or
+ * queue at a time becomes a tree, and the tree a member of the worker. */
 #include "api/workers/registration.h"
 
 #include <jansson.h>
@@ -15,7 +15,7 @@
 
 enum {
     TASKS_MAX = 1000,
-    QUEUES_MAX = 1000, /* without those that tasks bring along */
+    QUEUES_MAX = 1000, /* without those that tasks add */
     /* Counts members that are used: a tree of them takes less than a millisecond. */
     TASK_BYTES_MAX = 16 * 1024,
     NAME_BYTES_MAX = 256,
@@ -28,11 +28,11 @@ enum {
 
 /* ---- one member ---- */
 
-/* Where a mistake is, like "metadata.tasks[3].queue". */
+/* The place of a mistake, like "metadata.tasks[3].queue". */
 struct registration_location {
     const char *list;
     size_t index;
-    bool is_stored; /* accepted before, maybe by other rules */
+    bool is_stored; /* accepted earlier, maybe under other rules */
     struct failure *why;
 };
 
@@ -61,7 +61,7 @@ static enum err read_name(const struct registration_location *location, const js
     return OK;
 }
 
-/* Reads where the task is in the worker's sources, which is only handed back to it. */
+/* Reads the task's place in the worker's sources, which is only returned to it. */
 static enum err read_path(const struct registration_location *location, const json_t *value,
                           const char *member, struct bytes **path)
 {
@@ -150,7 +150,7 @@ static struct queue_limit *add_queue(struct worker *worker, struct bytes *name)
     return queue;
 }
 
-/* Reads the limits of a queue into it. in: what stands before the names of the members. */
+/* Reads the limits of a queue into it. in: the prefix of the members' names. */
 static enum err read_limits(const struct registration_location *location,
                             const json_t *json, const char *in, struct queue_limit *queue)
 {
@@ -174,8 +174,8 @@ static struct bytes *own_queue(const struct bytes *task)
     return bytes;
 }
 
-/* A task has a queue of its own unless it names one. A limit that it gives is that
- * queue's, and null removes an earlier limit. */
+/* A task has its own queue unless it names one. A limit of the task is that queue's, and
+ * null removes an earlier limit. */
 static enum err read_task_queue(const struct registration_location *location,
                                 const json_t *queue, struct worker_task *task,
                                 struct worker *worker)
@@ -218,7 +218,7 @@ static enum err read_big_machine(const struct registration_location *location,
     return err;
 }
 
-/* Settings that are missing have the SDK's defaults. */
+/* Missing settings have the SDK's defaults. */
 static enum err read_retry(const struct registration_location *location,
                            const json_t *retry, struct worker_task *task)
 {
@@ -383,7 +383,7 @@ static enum err read_task(const struct registration_location *location, const js
     return err;
 }
 
-/* ---- one element after the other ---- */
+/* ---- one element after another ---- */
 
 static enum err add_task(const struct registration_location *location, const json_t *json,
                          struct worker *worker)
@@ -397,8 +397,8 @@ static enum err add_task(const struct registration_location *location, const jso
     return read_task(location, json, worker);
 }
 
-/* Loads an element without its schema, a part of the text. That may have what no tree can
- * hold. */
+/* Loads an element without its schema, a part of the text, which may contain values that no
+ * tree can hold. */
 static json_t *load_without(struct slice text, struct slice schema, struct failure *wrong)
 {
     struct buf rest = { 0 };
@@ -413,7 +413,7 @@ static json_t *load_without(struct slice text, struct slice schema, struct failu
     return json;
 }
 
-/* Keeps a schema as it came, for people to read. */
+/* Keeps a schema unchanged, for people to read. */
 static void keep_schema(struct slice schema, struct worker_task *task)
 {
     if (scan_type(schema) == SCAN_OBJECT)

@@ -217,7 +217,7 @@ enum err registration_restore_document(struct environment *env,
 
 static void on_forgotten(struct document_write *write, enum err status)
 {
-    (void)status; /* what stays is forgotten after the next start */
+    (void)status; /* the rest is forgotten after the next start */
     free(write);
 }
 

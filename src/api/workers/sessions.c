@@ -7,12 +7,12 @@
 
 enum {
     /* How long the CLI pauses before its next dequeue. A dequeue that finds nothing is
-     * held. The CLI also pauses, without a request, while it has all the runs that it
+     * held. The CLI also pauses, without a request, while it has as many runs as it
      * takes. */
     DEQUEUE_INTERVAL_WITH_RUN_MS = 0,
     DEQUEUE_INTERVAL_WITHOUT_RUN_MS = 50,
-    /* The CLI also counts runs that wait: with this many of them it takes no other, and
-     * what they wait for never begins. The gateway decides how many execute. */
+    /* The CLI also counts runs that wait: with this many of them it takes no other, and the
+     * runs that they wait for never start. The gateway decides how many execute. */
     CLI_RUNS = 1000000,
 };
 
@@ -55,8 +55,8 @@ enum err worker_whoami(struct api_call *call)
     return reply(call, &out);
 }
 
-/* Answers with the key of an environment. A key gets itself, not a newer one that has
- * replaced it; a personal token gets the key of any environment. */
+/* Returns the key of an environment. A key gets itself, not a newer one that has replaced
+ * it; a personal token gets the key of any environment. */
 enum err worker_environment(struct api_call *call)
 {
     const struct secret *shown = call->identity->secret;

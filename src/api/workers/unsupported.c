@@ -17,7 +17,7 @@ void unsupported_finish(struct unsupported *all)
     buf_finish(&all->webhooks);
 }
 
-/* ---- what is declared ---- */
+/* ---- declared values ---- */
 
 /* Returns true if the value is not empty. Looks into objects: {"inline":{},"limits":[]}
  * declares nothing. The parser limits the depth of a task. */
@@ -160,7 +160,7 @@ void unsupported_note_webhooks(struct unsupported *all, struct slice list)
     note_each(all, &all->webhooks, list, "id", note_webhook);
 }
 
-/* ---- what follows from it ---- */
+/* ---- the consequences ---- */
 
 struct bytes *unsupported_refusal(const struct unsupported *all)
 {

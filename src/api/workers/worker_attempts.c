@@ -3,8 +3,8 @@
  * attempt_start.c has the call with a long response, attempt_completion.c the one with a
  * long body.
  *
- * A dequeue is held until a run is ready or its time is up. If the worker leaves meanwhile,
- * or the response does not reach it, the run is given back. */
+ * A dequeue is held until a run is ready or its time is up. If the worker disconnects
+ * meanwhile, or the response does not reach it, the run is given back. */
 #include "core/engine/attempts.h"
 
 #include "api/request/connection_limit.h"
@@ -71,7 +71,7 @@ static void add_taken(struct buf *out, const struct taking *op)
     message_add_dequeued(out, &dequeued);
 }
 
-/* A response with a run, until it is known whether the worker has received it. */
+/* A response with a run, until it is known whether the worker received it. */
 struct handing {
     struct delivery delivery;
     struct engine *engine;
@@ -132,7 +132,7 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
     reply(call, &out);
 }
 
-/* Cancels the dequeue: the worker has left, or the gateway drains. */
+/* Cancels the dequeue: the worker has disconnected, or the gateway drains. */
 static void stop_taking(struct api_call *call)
 {
     struct taking *op = call->state;
@@ -140,8 +140,8 @@ static void stop_taking(struct api_call *call)
     dequeue_cancel(&op->dequeue);
 }
 
-/* Reads the id of the calling worker, which its registration was answered with. Appends
- * nothing if the body has none. */
+/* Reads the id of the calling worker, which it got from its registration. Appends nothing
+ * if the body has none. */
 static void read_named(const struct api_call *call, struct buf *out)
 {
     if (scan_is_json(call->x->body))
@@ -193,10 +193,10 @@ struct looking {
     struct api_call *call;
     struct run_read read;
     struct completed_waits waits;
-    bool since; /* {snapshots: […]}, those after the one that is named */
+    bool since; /* {snapshots: […]}, those after the named one */
 };
 
-/* Adds only the newest snapshot: it has all that a worker acts on. */
+/* Adds only the newest snapshot: it has everything that a worker acts on. */
 static void add_since(struct buf *out, const struct looking *op)
 {
     buf_add_text(out, "{\"snapshots\":[");
@@ -261,7 +261,7 @@ enum err worker_since(struct api_call *call)
     return look(call, true);
 }
 
-/* An old snapshot changes nothing and is not an error: the worker has not looked yet. */
+/* An old snapshot changes nothing and is not an error: the worker has not yet looked. */
 enum err worker_heartbeat(struct api_call *call)
 {
     const struct tracked *run = environment_find(call->env, call->params[0]);

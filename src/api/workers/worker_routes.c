@@ -14,14 +14,14 @@ enum {
     REGISTRATION_BODY = 8 * 1024 * 1024,
 };
 
-/* Answers calls whose body is read and discarded. */
+/* Replies to calls whose body is read and discarded. */
 static enum err discard(struct api_call *call)
 {
     api_reply_json(call, 200, SLICE("{}"));
     return OK;
 }
 
-/* Shows what the CLI prints at its start: there is nothing to announce. */
+/* Returns the text that the CLI prints at its start: there is nothing to announce. */
 static enum err notification(struct api_call *call)
 {
     api_reply_json(call, 200, SLICE("{\"notification\":null}"));
