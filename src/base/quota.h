@@ -23,7 +23,7 @@ enum {
      * shared. */
     LITTLE_UNSENT = 128 << 10,
 
-    /* The preview branches of a project together may take 1/2 of what the project may. */
+    /* The preview branches of a project together may take 1/2 of the project's limit. */
     BRANCHES_PART = 2,
 };
 

@@ -1,4 +1,4 @@
-/* outbox.c - sendmsg, and an array of references to what it did not accept. */
+/* outbox.c - sendmsg, and an array of references to the bytes that it did not accept. */
 #include "net/outbox.h"
 
 #include <assert.h>

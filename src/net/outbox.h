@@ -1,4 +1,4 @@
-/* outbox.h - one vectored write, and a backlog of what it did not send.
+/* outbox.h - one vectored write, and a backlog of the bytes that it did not send.
  *
  *   pieces ─► sendmsg ─► all sent: nothing is kept or allocated
  *                └─► not all: the rest waits in the backlog, shared bytes by reference and

@@ -53,10 +53,10 @@ struct deployment_row {
     struct bytes *external_id;
     struct bytes *runtime;         /* "node-22": what the project requests */
     struct bytes *runtime_version; /* "22.11.0": what indexed it */
-    struct bytes *git;             /* a JSON object, as it came */
+    struct bytes *git;             /* a JSON object, unchanged */
     struct bytes *triggered_via;
     bool skip_promotion;
-    struct bytes *request; /* request id of all tries of the call that created it */
+    struct bytes *request; /* request id of all attempts of the call that created it */
     char request_hash[65]; /* SHA-256 of the call's body, in hex */
     int64_t created_at, started_at, deployed_at, ended_at;
     unsigned builds;     /* how many have begun */

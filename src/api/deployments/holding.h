@@ -5,7 +5,7 @@
  *                                  └─► deploy-hold has passed: 503; at the last try 200
  *
  * The CLI follows a build by no other means: its user sees the response to this call. It
- * tries at most five times, with one request id. */
+ * makes at most five attempts, with one request id. */
 #pragma once
 
 #include "api/deployments/deployment_commands.h"

@@ -11,6 +11,6 @@ enum write_kind {
     WRITE_DELETE  /* deletes the value of the named one */
 };
 
-/* Begins a write. Takes ownership of what inputs holds. Replies to the call later. */
+/* Begins a write. Takes ownership of the content of inputs. Replies to the call later. */
 void envvar_write_begin(struct api_call *call, struct account *account,
                         enum write_kind kind, const struct envvar_inputs *inputs);

@@ -58,7 +58,7 @@ struct api_call {
     uint8_t bom;  /* bytes of a byte order mark seen so far at the start of the body */
     bool busy;    /* an operation will reply; set it when beginning one */
     bool cached;  /* the handler has called api_let_cache */
-    bool refused; /* the reply came from http, or was early, and is logged already */
+    bool refused; /* the reply came from http, or was early, and is already logged */
     /* Why the call ends while its body is arriving, explained in `why`; OK: the client has
      * left. */
     enum err ended_by;
@@ -207,13 +207,13 @@ enum err api_choose_branch(struct api *api, struct slice header, struct identity
  * reason. */
 enum err api_read_target(struct api_call *call);
 
-/* Returns the id that a client gives to all tries of one call, or absent. A longer id was
- * refused before the handler began. */
+/* Returns the id that a client gives to all attempts of one call, or absent. A longer id
+ * was refused before the handler began. */
 enum { API_REQUEST_ID_MAX = 255 };
 struct slice api_request_id(const struct api_call *call);
 
-/* Returns the key of a CLAIM_REQUEST for this call, which only its own tries share. kind:
- * the id of the triggered task; for any other call CLAIM_NO_TASK, the action, and its
+/* Returns the key of a CLAIM_REQUEST for this call, which only its own attempts share.
+ * kind: the id of the triggered task; for any other call CLAIM_NO_TASK, the action, and its
  * object. Each public token has its own keys. The caller owns the key; NULL: the call has
  * no request id. */
 struct bytes *api_request_claim(const struct api_call *call, struct slice kind);

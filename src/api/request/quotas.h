@@ -4,8 +4,8 @@
  *                                    with its branches, in at most half of it, and so
  *                                    responses to clients of the branches
  *   worker's token                ─► both in the project's; if it serves all projects:
- *                                    bodies in a quota of their own, and responses in
- *                                    none, since they are short
+ *                                    bodies in their own quota, and responses in
+ *                                    none, because they are short
  *   personal token                ─► both in the person's
  *   none                          ─► all such bodies in one small quota; responses in none:
  *                                    the only long one is a document that all connections

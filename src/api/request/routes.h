@@ -34,7 +34,7 @@ void routes_destroy(struct routes *routes);
 struct route_match {
     enum http_method method; /* wanted; not HEAD, which GET handles */
     size_t areas;            /* number of areas, from the first, that are searched */
-    struct slice params[API_PARAMS_MAX]; /* as they came; set when found */
+    struct slice params[API_PARAMS_MAX]; /* as received; set when found */
     size_t param_count;
     struct buf *allow; /* gets the methods of rows with this path: "GET, PUT" */
 };

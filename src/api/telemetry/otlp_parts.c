@@ -58,7 +58,7 @@ static void skip_record(struct otlp_parts *parts)
     parts->skipped++;
 }
 
-/* Checks the length of what was collected since the last whole record. */
+/* Checks the length of the text collected since the last whole record. */
 static void check_item(struct otlp_parts *parts)
 {
     if (parts->skips || parts->text.len - parts->whole <= OTLP_ITEM_MAX)

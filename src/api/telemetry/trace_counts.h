@@ -1,4 +1,5 @@
-/* trace_counts.h - counts of what a run's trace stores and has lost: the trace's document.
+/* trace_counts.h - counts of the records that a run's trace stores and has lost: the
+ * trace's document.
  *
  *   DOC_TRACE        run_x          {"logs":…, "begun":…, "ended":…, "pieces":2, …}
  *   DOC_TRACE_PIECE  run_x/000001   {"events":[…]}     written once, in the same commit

@@ -5,7 +5,7 @@
  *
  * A notice carries no state: the worker then requests the newest snapshot. So at most one
  * notice per run waits for a socket that does not read, and a socket that subscribes late
- * is notified of what it may have missed. */
+ * is notified of changes that it may have missed. */
 #pragma once
 
 #include <stdbool.h>

@@ -96,8 +96,8 @@ static void end_string(struct envelope *envelope, size_t at)
     envelope->member.key_len = at - envelope->member.key;
 }
 
-/* Follows a string up to its end, or to the end of what has arrived. Returns where it
- * stopped. */
+/* Follows a string up to its end, or to the end of the text that has arrived. Returns where
+ * it stopped. */
 static size_t follow_string(struct envelope *envelope, size_t at)
 {
     const char *text = envelope->text.ptr;

@@ -136,8 +136,8 @@ struct giving_back {
 };
 
 /* Requeues a run that no worker has seen: any version may execute it, as before. The task's
- * settings that pin() filled in stay, as the run does not record whether its trigger set
- * them. */
+ * settings that pin() filled in stay, because the run does not record whether its trigger
+ * set them. */
 static enum decision decide_give_back(struct command *command, const struct run *now,
                                       struct run *next, unsigned *marks)
 {

@@ -477,7 +477,7 @@ static bool decide_joined(struct flight *flight, struct command *command, size_t
     return true;
 }
 
-/* Adds the caller's changes. They are applied in time slices, as there may be many. */
+/* Adds the caller's changes. They are applied in time slices, because there may be many. */
 static void add_changes(struct flight *flight, struct command *command)
 {
     struct store_commit *commit = &flight->commit;

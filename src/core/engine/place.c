@@ -32,7 +32,7 @@ static bool waits_in_queue(const struct engine *engine, const struct run *run)
 
 /* Returns when the timer fires, monotonic ms; INT64_MAX: never. A run that waits for a
  * version has no deadline but its ttl, and none once it was dequeued: due_at is then the
- * end of a pause, kept for when the version comes. */
+ * end of a pause, kept for when the version arrives. */
 static int64_t next_deadline(struct engine *engine, struct tracked *run)
 {
     int64_t due = run->run.due_at ? engine_deadline(engine, run->run.due_at) : INT64_MAX;

@@ -234,7 +234,7 @@ static enum decision write_metadata(const struct change_metadata *op,
 }
 
 /* Returns true if the run itself records the request. Older gateways recorded the last one
- * there and took no claim; a repetition may come after the upgrade. */
+ * there and took no claim; a repetition may arrive after the upgrade. */
 static bool was_noted(const struct run *run, struct slice request_id)
 {
     return request_id.ptr &&

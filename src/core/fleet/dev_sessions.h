@@ -45,7 +45,7 @@ struct session {
     bool has_asked;         /* a dequeue has named its version */
     bool has_replaced;      /* it has replaced another one, or is known not to */
     int64_t asked_since;    /* the first dequeue that did; monotonic ms, like those below */
-    int64_t asked_at;       /* when the last dequeue came or ended */
+    int64_t asked_at;       /* when the last dequeue arrived or ended */
     int64_t last_seen_at;   /* last sign of life, of it or of one of its runs */
     int64_t missed_since;   /* a connection closed, and it is silent; 0: not missing */
     int64_t registered_at;

@@ -15,7 +15,7 @@
 
 enum version_verdict {
     VERSION_IS_THERE,  /* and it has the run's task and queue */
-    VERSION_UNDECIDED, /* in dev: there is no session, or one may come back soon */
+    VERSION_UNDECIDED, /* in dev: there is no session, or one may return soon */
     VERSION_NONE,      /* no version is current, or the one that the run needs is missing */
     VERSION_LACKS_TASK, /* the version that it needs, or every session, lacks its task */
     /* The task exists, but no kept version declares the queue. "task/<id>" always

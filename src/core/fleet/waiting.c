@@ -191,7 +191,7 @@ int64_t waiting_oldest(const struct environment *env)
                 : 0;
 }
 
-/* Sessions whose connection has closed count as unserved, as they may not come back. */
+/* Sessions whose connection has closed count as unserved, because they may not return. */
 static uint32_t unserved_in_dev(const struct environment *env)
 {
     uint32_t count = queues_waiting_for(&env->queues, AUDIENCE_NOBODY);

@@ -49,7 +49,7 @@ struct waiting {
     bool is_served;  /* no_worker: a worker is connected but does not dequeue now */
     bool is_plain;   /* no_worker: only a worker with its code could execute it */
     int64_t gone_ms; /* no_worker: since when the CLI's connection is closed; 0: unknown */
-    int64_t returns_ms; /* how long a session may come back after a start; 0: no */
+    int64_t returns_ms; /* how long a session may return after a start; 0: no */
     enum version_verdict verdict;
     const struct quota *full; /* its project's storage quota, if reached; otherwise NULL */
 };

@@ -3,7 +3,7 @@
  *   put:   change ──► run table ──► orders ──► update into the ring ──► topics marked
  *   evict: final runs only, lowest rev first; `cold` follows
  *
- * Eviction looks at the order of all runs from its old end. It skips unfinished runs, and
+ * Eviction scans the order of all runs from its old end. It skips unfinished runs, and
  * continues after them the next time. */
 #include "core/live/environment.h"
 

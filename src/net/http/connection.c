@@ -19,7 +19,7 @@
 
 enum {
     LOOKS = 6,                /* checks per interval in which the peer may be silent */
-    READ_SLOWLY = 384 * 1024, /* bytes; a sixteenth of what a kernel buffers */
+    READ_SLOWLY = 384 * 1024, /* bytes; a sixteenth of a kernel's buffer */
 };
 
 /* A handshake that is queued for its next step waits for no event. */

@@ -20,7 +20,7 @@ enum {
     PAGE_RUNS = 1000,
     PAGE_BYTES = 8 << 20,
     NEWEST_MS = 2000,
-    TAKEN_AT_ONCE = 16, /* runs or documents per look at the clock: each takes about 1 µs */
+    TAKEN_AT_ONCE = 16, /* runs or documents per check of the clock, 1 µs each */
 };
 
 static enum err not_read(struct failure *why)
