@@ -30,20 +30,28 @@ before(async () => {
   await Worker.register(gateway, { tasks: ["hello", { id: "nightly", triggerSource: "schedule" }] });
   for (let i = 0; i < BRANCHES; i++) assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch: branch(i) }, pat)).status, 200);
   await gateway.stop();
-  pauseQueues(data);
+  fill(data);
   gateway = await startGateway({ data, options });
   builder = new Builder(gateway, fs.readFileSync(path.join(data, "supervise.token"), "utf8").trim());
 });
 after(() => { cutSockets(); return gateway?.stop(); });
 
-const DOC_QUEUE = 7, DOC_ENVIRONMENT = 3, QUEUES = 20_000, LEFT = 100;
+const DOC_ENVIRONMENT = 3, DOC_QUEUE = 7, DOC_BULK = 13, QUEUES = 20_000, LEFT = 100, KEPT = 4000;
+const environments = (data) => queryStore(data, `SELECT $text(body) AS body FROM document WHERE kind = ${DOC_ENVIRONMENT}`).map(({ body }) => JSON.parse(body));
+const bulkId = (i) => `bulk_${`${i}`.padStart(21, "0")}`;
 
-/** Pauses queues of the branches up to their limit less 100, directly: calls would take a minute. */
-function pauseQueues(data) {
-  const branches = queryStore(data, `SELECT $text(body) AS body FROM document WHERE kind = ${DOC_ENVIRONMENT}`).map(({ body }) => JSON.parse(body)).filter((one) => one.branch);
+/** Writes documents directly, since calls would take a minute: pauses queues of the branches up to their limit less 100, and
+ *  has the branches keep as many bulk actions as their project may, the last branch one more than each other one. */
+function fill(data) {
+  const branches = environments(data).filter((one) => one.branch);
   assert.equal(branches.length, BRANCHES);
   const hex = (text) => Buffer.from(text).toString("hex"), rows = [];
-  for (let i = 0; i < QUEUES - LEFT; i++) rows.push(`(${DOC_QUEUE}, ${branches[i % BRANCHES].number}, $name(${hex(`paused-${i}`)}), 1, 0, 0, 0, $blob(${hex('{"paused":true}')}))`);
+  const add = (kind, at, name, body) => rows.push(`(${kind}, ${branches[at].number}, $name(${hex(name)}), 1, 0, 0, 0, $blob(${hex(body)}))`);
+  for (let i = 0; i < QUEUES - LEFT; i++) add(DOC_QUEUE, i % BRANCHES, `paused-${i}`, '{"paused":true}');
+  for (let i = 0; i < KEPT; i++) {
+    const counts = { total: 0, success: 0, failure: 0 }, created = 1_700_000_000_000 + i;
+    add(DOC_BULK, i ? i % BRANCHES : BRANCHES - 1, bulkId(i), JSON.stringify({ id: bulkId(i), type: 0, status: 1, counted: true, counts, createdAt: created, completedAt: created, from: 0, until: created, to: 0, after: "" }));
+  }
   changeStore(data, `INSERT INTO document (kind, env, name, version, seq, written_at, stale_at, body) VALUES ${rows.join(", ")};`);
 }
 
@@ -93,6 +101,8 @@ async function columns(i, round) {
   return { status: given.length === 7 + fields.length ? "ok" : "wider", text: given.join() };
 }
 
+const variables = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`NAME_${10 + i}`, "x"]));
+const ofVariables = /The environments of a project hold together at most 20000 variables, and 5 MiB of names and values, its preview branches half of that/;
 const limits = [
   { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), prod: () => new Deployer(gateway).offer(1000), count: 8, status: 429, text: /The project's preview branches have 8 open uploads/ },
   { what: "filters that are watched", call: watch, rounds: 11, ok: ["ok"], count: 2 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
@@ -100,7 +110,8 @@ const limits = [
   { what: "queues that are paused", call: pause, prod: () => gateway.post("/api/v1/queues/hello/pause", { type: "task", action: "pause" }), count: LEFT, status: 422, text: /At most 20000 queues of the preview branches of a project can be paused or have another limit at once/ },
   { what: "schedules", call: (i) => gateway.post("/api/v1/schedules", { task: "nightly", cron: "0 0 1 1 *", deduplicationKey: "yearly" }, onBranch(i)), prod: () => gateway.post("/api/v1/schedules", { task: "nightly", cron: "0 0 1 1 *", deduplicationKey: "yearly" }), count: 2 * 30, status: 422, text: /created 60\/60 schedules in the preview branches of this project/ },
   { what: "unfinished runs", call: (i) => gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }, onBranch(i)), prod: () => gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }), count: 2 * 30, status: 422, text: /the queue size limit for this project's preview branches has been reached. The maximum size is 60/ },
-  { what: "bytes of variables", call: (i) => gateway.post(`/api/v1/projects/${keys.ref}/envvars/preview`, { name: "LARGE", value: "x".repeat(64_000) }, onBranch(i)), prod: () => gateway.post(`/api/v1/projects/${keys.ref}/envvars/prod`, { name: "LARGE", value: "x".repeat(64_000) }, { key: keys.prod }), count: Math.floor((5 << 19) / (64_000 + "LARGE".length)), status: 400, text: /The environments of a project hold together at most 20000 variables, and 5 MiB of names and values, its preview branches half of that/ },
+  { what: "variables", call: (i) => gateway.post(`/api/v1/projects/${keys.ref}/envvars/preview/import`, { variables }, onBranch(i)), prod: () => gateway.post(`/api/v1/projects/${keys.ref}/envvars/prod/import`, { variables }, { key: keys.prod }), count: 166, status: 400, text: ofVariables },
+  { what: "bytes of variables", call: (i) => gateway.post(`/api/v1/projects/${keys.ref}/envvars/preview`, { name: "LARGE", value: "x".repeat(64_000) }, onBranch(i)), prod: () => gateway.post(`/api/v1/projects/${keys.ref}/envvars/prod`, { name: "LARGE", value: "x".repeat(64_000) }, { key: keys.prod }), count: Math.floor(((5 << 19) - 166 * 60 * "NAME_10x".length) / (64_000 + "LARGE".length)), status: 400, text: ofVariables },
 ];
 
 /** A deployment that waits for a builder, or the response that refuses it. */
@@ -155,4 +166,30 @@ describe("200 preview branches share half of their project's limit", () => {
       if (prod) assert.ok((await prod()).status < 300, "another environment of the project has a part of its own");
       assert.equal((await gateway.get("/api/v1/runs", { key: other })).status, 200);
     });
+});
+
+test("a project has at most 200 preview branches", async () => {
+  const { status, json } = await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch: "one-more" }, pat);
+  assert.deepEqual([status, /has too many preview branches \(200, max 200\)/.test(json.error)], [422, true], json.error);
+});
+
+test("if a project keeps too many bulk actions, the branch that keeps the most loses its oldest one", async () => {
+  const all = environments(gateway.data), numberOf = (i) => all.find((one) => one.branch === branch(i)).number;
+  const kept = () => new Map(queryStore(gateway.data, `SELECT env, count(*) AS count FROM document WHERE kind = ${DOC_BULK} GROUP BY env`).map(({ env, count }) => [env, count]));
+  const shows = async (i, id) => (await gateway.get(`/api/v1/bulk-actions/${id}`, onBranch(i))).status;
+  const last = BRANCHES - 1, before = kept();
+  assert.deepEqual([before.get(numberOf(0)), before.get(numberOf(last)), await shows(last, bulkId(0))], [19, 21, 200]);
+  const act = async (key) => {
+    const { status, json, text } = await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "nobody" } }, { key });
+    assert.equal(status, 202, text);
+    return json.id;
+  };
+  const own = await act(keys.prod);
+  await until(async () => await shows(last, bulkId(0)) === 404, { what: "the oldest one is removed" });
+  assert.deepEqual([await shows(last, bulkId(last)), await shows(0, bulkId(BRANCHES))], [200, 200], "and no other one");
+  assert.equal((await gateway.get(`/api/v1/bulk-actions/${own}`, { key: keys.prod })).status, 200);
+  await until(() => [...kept().values()].reduce((sum, count) => sum + count, 0) === KEPT, { what: "the store has as many as before" });
+  assert.deepEqual([kept().get(numberOf(0)), kept().get(numberOf(last))], [19, 20]);
+  await act(other);
+  assert.equal([...kept().values()].reduce((sum, count) => sum + count, 0), KEPT + 1, "another project has its own");
 });

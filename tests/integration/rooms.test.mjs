@@ -217,7 +217,30 @@ async function ask(gateway, t, count, text) {
   all.forEach((connection, i) => connection.send(text(i)));
   return all;
 }
-const readRun = (id, key) => `GET /api/v3/runs/${id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n\r\n`;
+const readRun = (id, key, more = "") => `GET /api/v3/runs/${id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n${more}\r\n`;
+
+test("unread responses of preview branches take half of what their project may have, however many branches there are", async (t) => {
+  const gateway = await startGateway({ t, release: true }), names = Array.from({ length: 20 }, (_, i) => `branch-${i}`);
+  const on = (name) => ({ key: keys.preview, headers: { "x-trigger-branch": name } });
+  for (const branch of names) assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch }, { key: keys.pat })).status, 200);
+  const payload = "x".repeat(2 * MIB), ids = [];
+  const branchOf = (i) => names[i % names.length];
+  while (ids.length < 50) ids.push((await gateway.post("/api/v1/tasks/a/trigger", { payload }, on(branchOf(ids.length)))).json.id);
+  const readers = [];
+  const open = async (i) => {
+    const [connection] = await ask(gateway, t, 1, () => readRun(ids[i], keys.preview, `x-trigger-branch: ${branchOf(i)}\r\n`));
+    await until(() => connection.first, { what: "a response" });
+    readers.push(connection);
+    return connection.first.startsWith("HTTP/1.1 200");
+  };
+  while (await open(readers.length)) assert.ok(readers.length < ids.length, "responses are refused");
+  assert.match(readers.at(-1).first, /^HTTP\/1\.1 503[^]*Too many of your responses are still unread/);
+  for (const i of [0, 7, 19]) assert.equal((await gateway.get("/api/v1/runs", on(names[i]))).status, 503, names[i]);
+  for (const key of [keys.dev, keys.prod]) assert.equal((await gateway.get("/api/v1/runs", { key })).status, 200, "the rest is for other environments");
+  for (const reader of readers) reader.destroy();
+  await until(async () => (await gateway.get("/api/v1/runs", on(names[0]))).status === 200, { what: "room" });
+  await gateway.stop();
+});
 
 test("many simultaneous requests for a run that only the store has share one read of it", async (t) => {
   const { gateway, id, memory } = await withEvictedRuns(t, { length: 3 * MIB });
