@@ -11,7 +11,7 @@
 //
 //   sqlite  triggers on 64 connections to a gateway on SQLite
 //   pg      the same on PostgreSQL, and the mean number of commits per group
-//   bare    the same runs by commit_v100 alone, which the gateway calls, in groups of that size, from a
+//   bare    the same runs by commit_v101 alone, which the gateway calls, in groups of that size, from a
 //           session of the server: no network, no HTTP, no waiting client. The groups are prepared
 //           before the clock starts
 //
@@ -53,16 +53,16 @@ async function trigger(settings) {
 /** Prepares that many groups of new runs like the newest one: the function's arguments, in a table. */
 function prepareGroups(schema, size, groups) {
   postgres.query(`SET search_path = ${schema};
-    CREATE TABLE bench_place AS SELECT m.me, e.env, e.task FROM join_v100('bare', '', '', 1, '{}', 2) AS m(me),
+    CREATE TABLE bench_place AS SELECT m.me, e.env, e.task FROM join_v101('bare', '', '', 1, '{}', 2) AS m(me),
       (SELECT env, task FROM run ORDER BY id DESC LIMIT 1) e;
-    CREATE UNLOGGED TABLE bench_group (n int, requests commit_request_v100[], runs commit_run_v100[]);
+    CREATE UNLOGGED TABLE bench_group (n int, requests commit_request_v101[], runs commit_run_v101[]);
     ALTER TABLE bench_group ALTER requests SET STORAGE EXTERNAL, ALTER runs SET STORAGE EXTERNAL;
     WITH model AS (SELECT r.id, to_jsonb(r) || jsonb_build_object('payload', p.body, 'payload_type', p.type, 'head', 1, 'expected', 0,
         'again', false, 'marks', 0, 'puts', 1, 'bytes', 2048, 'task_at', 1) AS shape
       FROM run r JOIN run_payload p USING (env, id) ORDER BY r.id DESC LIMIT 1)
     INSERT INTO bench_group SELECT n,
-      array_agg(ROW((shape->>'created_at')::bigint, 0, '\\x00')::commit_request_v100),
-      array_agg(jsonb_populate_record(NULL::commit_run_v100, shape || jsonb_build_object('queue_position', (shape->>'queue_position')::bigint + n * ${size} + i,
+      array_agg(ROW((shape->>'created_at')::bigint, 0, '\\x00')::commit_request_v101),
+      array_agg(jsonb_populate_record(NULL::commit_run_v101, shape || jsonb_build_object('queue_position', (shape->>'queue_position')::bigint + n * ${size} + i,
         'id', substring(id FOR octet_length(id) - 8) || convert_to(lpad(to_hex(n * ${size} + i), 8, '0'), 'UTF8'))) ORDER BY i)
     FROM model, generate_series(1, ${groups}) n, generate_series(1, ${size}) i GROUP BY n;
     ANALYZE bench_group`);
@@ -75,14 +75,14 @@ function writeGroups(schema, { groups, size }) {
       place ${schema}.bench_place; my_term bigint; answer bytea; group_ ${schema}.bench_group;
     BEGIN
       SELECT * INTO place FROM ${schema}.bench_place;
-      SELECT led_term INTO my_term FROM ${schema}.lead_v100(place.me, '{0}', '{}', '{}', '{}', '{}') LIMIT 1;
+      SELECT led_term INTO my_term FROM ${schema}.lead_v101(place.me, '{0}', '{}', '{}', '{}', '{}') LIMIT 1;
       COMMIT;
       FOR at IN 1 .. ${groups} LOOP
         SELECT * INTO group_ FROM ${schema}.bench_group WHERE n = at;
-        answer := ${schema}.commit_v100(place.me * 16, at, 'on', 0, ARRAY[place.env], ARRAY[my_term], ARRAY[place.env], ARRAY[place.task],
+        answer := ${schema}.commit_v101(place.me * 16, at, 'on', 0, ARRAY[place.env], ARRAY[my_term], ARRAY[place.env], ARRAY[place.task],
           group_.requests, '{}', group_.runs, '{}');
         IF right(encode(answer, 'escape'), ${size}) <> repeat('o', ${size}) THEN
-          RAISE 'commit_v100 answers %', answer;
+          RAISE 'commit_v101 answers %', answer;
         END IF;
         COMMIT;
       END LOOP;
@@ -145,8 +145,8 @@ const all = (of) => median(rounds.map(of));
 row("triggers on SQLite", all(({ sqlite }) => sqlite), "/s");
 row("triggers on PostgreSQL", all(({ pg }) => pg), "/s");
 row("commits of a group", all(({ size }) => size), "");
-row("runs by commit_v100 alone, groups of that size", all(({ bare }) => bare), "/s");
-row("PostgreSQL by commit_v100 alone, of one round", all(({ pg, bare }) => pg / bare), "");
+row("runs by commit_v101 alone, groups of that size", all(({ bare }) => bare), "/s");
+row("PostgreSQL by commit_v101 alone, of one round", all(({ pg, bare }) => pg / bare), "");
 row("PostgreSQL by SQLite, of one round", all(({ pg, sqlite }) => pg / sqlite), "", ">=", 0.5);
 
 const starts = onDatabase(postgres, "bench", { options: ["--database-schema", "starts"] });

@@ -89,7 +89,8 @@ struct run_rare {
     int64_t delayed_until; /* kept after the delay */
     int64_t expired_at;
     struct bytes *concurrency_key;
-    struct bytes *ttl; /* as written by the client: "1h30m" */
+    struct bytes *limits; /* JSON array of names: those of which it needs a slot, too */
+    struct bytes *ttl;    /* as written by the client: "1h30m" */
     struct bytes *region;
     struct bytes *parent, *root;     /* ids */
     struct bytes *schedule;          /* "sched_…" */

@@ -85,6 +85,7 @@ enum document_kind {
     DOC_BUILD_VARIABLES, /* by deployment id; sealed; removed when the build has ended */
     DOC_TRACE_PIECE,     /* by run id, "/" and a number */
     DOC_ACTIVITY,        /* one per environment: its activity of the last hours */
+    DOC_LIMIT,           /* by name of a concurrency limit: its settings */
     DOC_KINDS            /* the number of kinds; always the last */
 };
 

@@ -58,6 +58,7 @@ const struct run_column run_columns[RUN_COLUMN_COUNT] = {
     { "metadata_request", COLUMN_TEXT, COLUMN_CHANGES, rare_offset(metadata_request) },
     { "bulk", COLUMN_TEXT, COLUMN_CHANGES, rare_offset(bulk) },
     { "external_deployment", COLUMN_TEXT, COLUMN_FIXED, rare_offset(external_deployment) },
+    { "limits", COLUMN_TEXT, COLUMN_CHANGES, rare_offset(limits) },
 };
 
 void *run_column_place(const struct run_column *column, struct run *run, bool is_set)

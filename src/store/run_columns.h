@@ -29,7 +29,7 @@ struct run_column {
     size_t offset; /* for run_field */
 };
 
-enum { RUN_COLUMN_COUNT = 49 };
+enum { RUN_COLUMN_COUNT = 50 };
 
 extern const struct run_column run_columns[RUN_COLUMN_COUNT];
 

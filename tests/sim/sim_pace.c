@@ -4,8 +4,8 @@
  *                                                               and under the same key
  *
  * A worker takes any run and works on one run at a time; the seed draws which one. After
- * each step, no more runs execute than the limits of the environment and of the queues
- * allow, also when waits have ended; a run that waits does not count. And every run ends: a
+ * each step, no more runs execute than the limits of the environment, of the queues and
+ * with names allow, also when waits have ended; a run that waits does not count. And every run ends: a
  * run that waits never holds slots that the runs it waits for need.
  *
  *   SEED=n    the first seed (1)      SEEDS=n    number of seeds
@@ -13,6 +13,7 @@
  * A violation prints its seed: SEED=<that> SEEDS=1 repeats it. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/model/run_life.h"
 #include "tests/support/world/calls.h"
@@ -38,6 +39,16 @@ static const struct {
     { "free", "task/free", UINT32_MAX },
 };
 enum { TASKS = sizeof(tasks) / sizeof(tasks[0]) };
+
+static const struct {
+    const char *name;
+    uint32_t per_key, total;
+} limits[] = { { "narrow", UINT32_MAX, 1 }, { "keyed", 1, UINT32_MAX }, { "both", 1, 2 } };
+enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
+
+static const char *const sets[] = { NULL, "[\"narrow\"]", "[\"keyed\",\"both\"]",
+                                    "[\"both\",\"narrow\"]" };
+enum { SETS = sizeof(sets) / sizeof(sets[0]) };
 
 static const char *const keys[] = { NULL, "x", "y" };
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
@@ -85,6 +96,36 @@ static uint32_t count_slots(const struct sim *sim)
     return count;
 }
 
+static bool needs(const struct run *run, size_t limit)
+{
+    const struct bytes *text = run_rare(run)->limits;
+    return text && strstr(text->data, limits[limit].name);
+}
+
+static void check_named_limits(const struct sim *sim)
+{
+    uint32_t executing[LIMITS][KEYS] = { 0 }, sums[LIMITS] = { 0 };
+    const struct environment *env = sim->world->env;
+    size_t at = 0;
+    for (struct tracked *run; (run = table_next(&env->runs, &at));)
+        for (size_t i = 0; run_holds_slot(&run->run) && i < LIMITS; i++) {
+            executing[i][key_of(&run->run)] += needs(&run->run, i);
+            sums[i] += needs(&run->run, i);
+        }
+    for (size_t i = 0; i < LIMITS; i++) {
+        struct slice name = slice_of(limits[i].name);
+        if (sums[i] > limits[i].total)
+            violated("%u runs hold the limit %s", sums[i], limits[i].name);
+        if (sums[i] > limits_figures(&env->queues, name).running)
+            violated("%u runs hold slots of %s that are not taken", sums[i],
+                     limits[i].name);
+        for (size_t key = 0; key < KEYS; key++)
+            if (executing[i][key] > limits[i].per_key)
+                violated("%u runs hold the limit %s with one key", executing[i][key],
+                         limits[i].name);
+    }
+}
+
 static void check_limits(struct sim *sim)
 {
     const struct environment *env = sim->world->env;
@@ -108,6 +149,7 @@ static void check_limits(struct sim *sim)
             if (executing[i][key] > tasks[i].limit)
                 violated("%u runs of %s execute with one key", executing[i][key],
                          tasks[i].queue);
+    check_named_limits(sim);
 }
 
 /* ---- steps of the worker ---- */
@@ -118,6 +160,11 @@ static void begin_world(struct sim *sim)
     for (size_t i = 0; i < TASKS; i++)
         queues_set_limit(&sim->world->env->queues, slice_of(tasks[i].queue),
                          tasks[i].limit);
+    for (size_t i = 0; i < LIMITS; i++) {
+        limits_register(&sim->world->env->queues, slice_of(limits[i].name));
+        limits_change(&sim->world->env->queues, slice_of(limits[i].name), limits[i].per_key,
+                      limits[i].total);
+    }
 }
 
 static const char *add_member(struct sim *sim, const struct member *parent)
@@ -127,6 +174,7 @@ static const char *add_member(struct sim *sim, const struct member *parent)
     struct triggered made =
         trigger(sim->world, (struct wish){ .task = tasks[draw(draws, TASKS)].task,
                                            .concurrency_key = keys[draw(draws, 3)],
+                                           .limits = sets[draw(draws, SETS)],
                                            .parent = parent ? parent->id : NULL });
     snprintf(member->id, ID_MAX, "%s", made.id);
     member->depth = parent ? parent->depth + 1 : 0;

@@ -75,7 +75,7 @@ void quotas_put_inside(struct quotas *quotas, struct environment *env,
     project->shared.answers.outer = &quotas->answers;
     env->answers = OUTER_QUOTA(account, answers, project->shared.answers.limit);
     env->windows.quota.outer = OUTER_QUOTA(account, watched, PROJECT_WINDOWS_MAX);
-    env->queues.configured.outer =
+    env->queues.own.configured.outer =
         OUTER_QUOTA(account, configured, PROJECT_QUEUES_CONFIGURED_MAX);
     env->project_views = OUTER_QUOTA(account, views, PROJECT_VIEWS_MAX);
     env->tasks.quota = OUTER_QUOTA(account, figures, PROJECT_FIGURES_BYTES);

@@ -231,7 +231,7 @@ static void on_written(struct document_write *write, enum err status);
  * queues with settings as they may. */
 static enum err check_configured(const struct queues *queues, struct failure *why)
 {
-    const struct quota *own = &queues->configured, *full = quota_full(own, 1);
+    const struct quota *own = &queues->own.configured, *full = quota_full(own, 1);
     if (!full)
         return OK;
     return explain(why, ERR_RULE,

@@ -39,6 +39,7 @@ static const struct text_field run_texts[] = {
 
 static const struct text_field rare_texts[] = {
     { offsetof(struct run_rare, concurrency_key), TEXT_NAME },
+    { offsetof(struct run_rare, limits), TEXT_NAME },
     { offsetof(struct run_rare, ttl), TEXT_NAME },
     { offsetof(struct run_rare, region), TEXT_NAME },
     { offsetof(struct run_rare, parent), TEXT_NAME },

@@ -445,8 +445,7 @@ static void lease(struct dequeue_seat *seat, struct environment *env)
     dequeue->holding = true;
     note_served(env);
     timers_clear(loop_timers(engine->loop), &run->timer);
-    queues_run(&env->queues, item, bytes_slice(run->run.queue),
-               bytes_slice(run_rare(&run->run)->concurrency_key));
+    queues_run(&env->queues, item, engine_seat_of(&run->run));
     command_begin(engine, env, slice_of(run->run.id), &dequeue->command, decide_dequeue,
                   on_leased);
 }

@@ -65,21 +65,28 @@ static uint32_t audience_of(const struct tracked *run)
     return versions_is_plain(run->env, &run->run) ? AUDIENCE_PLAIN : AUDIENCE_NOBODY;
 }
 
+struct queue_seat engine_seat_of(const struct run *run)
+{
+    const struct run_rare *rare = run_rare(run);
+    return (struct queue_seat){ .queue = bytes_slice(run->queue),
+                                .key = bytes_slice(rare->concurrency_key),
+                                .limits = bytes_slice(rare->limits) };
+}
+
 void engine_place(struct engine *engine, struct tracked *run)
 {
     struct environment *env = run->env;
     struct timers *timers = loop_timers(engine->loop);
-    struct slice queue = bytes_slice(run->run.queue);
-    struct slice key = bytes_slice(run_rare(&run->run)->concurrency_key);
+    struct queue_seat seat = engine_seat_of(&run->run);
 
     if (run_holds_slot(&run->run)) {
-        queues_run(&env->queues, &run->item, queue, key);
+        queues_run(&env->queues, &run->item, seat);
     } else if (waits_in_queue(engine, &run->run) && !run->in_flight) {
         run->item.audience =
             (uint16_t)audience_of(run); /* below 64, core/fleet/dev_sessions.c */
-        queues_wait(&env->queues, &run->item, queue, key, run->run.queue_position);
+        queues_wait(&env->queues, &run->item, seat, run->run.queue_position);
     } else if (wait_list_has_ended(&run->run) && !run->in_flight) {
-        queues_wait_again(&env->queues, &run->item, queue, key, run->run.queue_position);
+        queues_wait_again(&env->queues, &run->item, seat, run->run.queue_position);
     } else {
         queues_leave(&env->queues, &run->item);
     }
@@ -97,13 +104,12 @@ void engine_place(struct engine *engine, struct tracked *run)
 bool engine_take_slot(struct environment *env, struct slice run_id)
 {
     struct tracked *run = environment_find(env, run_id);
-    struct slice queue = bytes_slice(run->run.queue);
-    struct slice key = bytes_slice(run_rare(&run->run)->concurrency_key);
+    struct queue_seat seat = engine_seat_of(&run->run);
     const struct queue_item *first = queues_next(&env->queues, AUDIENCE_RESUMED);
     if (run->item.running)
         return true;
-    if ((first && first != &run->item) || !queues_has_slot(&env->queues, queue, key))
+    if ((first && first != &run->item) || !queues_has_slot(&env->queues, seat))
         return false;
-    queues_run(&env->queues, &run->item, queue, key);
+    queues_run(&env->queues, &run->item, seat);
     return true;
 }

@@ -92,6 +92,9 @@ int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
 
 /* place.c */
 
+/* Returns the queue, key and limits of the run, borrowed from it. */
+struct queue_seat engine_seat_of(const struct run *run);
+
 /* Puts the run into the queue or slot of its state, and sets its timer. */
 void engine_place(struct engine *engine, struct tracked *run);
 

@@ -245,8 +245,7 @@ void waits_resume(struct engine *engine, struct environment *env)
     }
     while ((item = queues_next(&env->queues, AUDIENCE_RESUMED))) {
         const struct run *run = &container_of(item, struct tracked, item)->run;
-        queues_run(&env->queues, item, bytes_slice(run->queue),
-                   bytes_slice(run_rare(run)->concurrency_key));
+        queues_run(&env->queues, item, engine_seat_of(run));
         command_begin_alone(engine, env, slice_of(run->id), decide_over);
     }
 }

@@ -1,386 +1,219 @@
 /* queue.c - subqueues of waiting items, and which of their heads comes next.
  *
- * Items wait in three levels of heaps, all in the same order. Each audience has its own:
+ * Items wait in heaps of four levels, all in the same order. Each audience has its own:
  *
  *   queues::ready     heads of offers, whose queue is not paused and has a limit above 0
- *   └ offer           of a queue: heads of shares whose subqueue has an item and a slot
- *     └ share         of a subqueue: its items
+ *   └ offer           of a queue: heads of classes, whose limits have a free slot
+ *     └ class         of a set of limits: heads of shares, whose subqueue and pools do, too
+ *       └ share       of a subqueue: its items
  *
- * After any of this has changed, refresh adds, moves or removes the heads. So the next item
- * is at the top, and a change costs the logarithm of the number of items that wait. Only a
- * new limit costs more: it visits the subqueues of its queue that have something running.
+ * After any of that has changed, refresh adds, moves or removes the heads. So the next item
+ * is at the top, and a change costs the logarithm of the number of items that wait. A change
+ * of a limit also visits the classes that need it, and a change of a pool its shares, but no
+ * other items. Only new settings cost more: they visit the subqueues of their queue that
+ * have something running, or all pools of their limit.
  *
  * Heads are ordered by their round before anything else. A head that was served, or that is
  * new, belongs to the round after that of the last one served. So everything in the heap
- * now is served once before any of it is served twice, even when new queues keep arriving.
- *
- * A subqueue lives while it has an item, a queue while it has a subqueue or a setting:
- * names that clients choose do not stay. */
-#include "core/model/queue.h"
+ * now is served once before any of it is served twice, even when new queues come all the
+ * time. */
+#include "core/model/queue_parts.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
-#include "base/list.h"
-#include "base/mem.h"
 #include "base/metrics.h"
 
-struct queue_node {
-    struct queue_item *item;
-    uint64_t round;  /* 0 in a subqueue's heap */
-    uint32_t *place; /* points to its own index in a heap, from 1; 0: not in a heap */
-};
+/* ---- free slots ---- */
 
-/* The items that wait in a subqueue for one audience. */
-struct subqueue_share {
-    struct offer *offer;
-    struct queue_heap items;
-    uint32_t ready_place; /* index in offer::ready */
-    struct list link;     // subqueue::shares
-};
-
-/* The items that a queue has for one audience. */
-struct offer {
-    uint32_t audience;
-    struct queue_heap ready; /* heads of the shares whose subqueues have a free slot */
-    uint32_t ready_place;    /* index in queues::ready */
-    struct list link;        // queue::offers
-};
-
-struct subqueue {
-    struct queue *queue;
-    struct list shares; // subqueue_share::link; each has an item
-    uint32_t running;
-    struct list busy; // queue::busy
-    size_t key_len;
-    char key[];
-};
-
-struct queue {
-    struct table subqueues;
-    struct list offers;  // offer::link
-    struct list busy;    // subqueue::busy; subqueues with something running
-    struct ranked place; /* in queues::names */
-    uint32_t running, waiting;
-    uint32_t base;  /* the limit of a subqueue as registered */
-    uint32_t total; /* the limit of all subqueues together */
-    struct queue_settings settings;
-    /* How many worker versions declare it; the queue stays while above 0. */
-    uint32_t registered;
-    size_t name_len;
-    char name[];
-};
-
-/* ---- heaps ---- */
-
-static bool before(const struct queues *queues, const struct queue_item *a,
-                   const struct queue_item *b)
+static bool class_is_open(const struct slot_class *class)
 {
-    if (a->position != b->position)
-        return a->position < b->position;
-    return slice_compare(queues->id(a), queues->id(b)) < 0;
+    for (uint32_t i = 0; i < slot_set_count(class->set); i++)
+        if (!queue_is_open(class->needs[i].limit, class->offer->audience))
+            return false;
+    return true;
 }
 
-static void put_node(struct queue_heap *heap, uint32_t place, struct queue_node node)
+/* A limit of 0 of the queue itself is handled by refresh_offer: it concerns every subqueue,
+ * without a visit to each. */
+static bool share_is_free(const struct subqueue_share *share)
 {
-    heap->nodes[place - 1] = node;
-    *node.place = place;
-}
-
-static bool node_before(const struct queues *queues, const struct queue_node *a,
-                        const struct queue_node *b)
-{
-    return a->round != b->round ? a->round < b->round : before(queues, a->item, b->item);
-}
-
-/* Finds the place of a node, beginning at an empty one. */
-static void sift(const struct queues *queues, struct queue_heap *heap, uint32_t place,
-                 struct queue_node node)
-{
-    struct queue_node *nodes = heap->nodes;
-    while (place > 1 && node_before(queues, &node, &nodes[place / 2 - 1])) {
-        put_node(heap, place, nodes[place / 2 - 1]);
-        place /= 2;
+    const struct subqueue *own = share->subqueue;
+    if (own->running && own->running >= queue_limit_of(own->queue))
+        return false;
+    for (uint32_t i = 0; i < slot_set_count(share->class->set); i++) {
+        const struct subqueue *pool = share->needs[i].pool;
+        if (pool->running >= subqueue_limit(pool))
+            return false;
     }
-    for (;;) {
-        uint32_t child = place * 2;
-        if (child < heap->count && node_before(queues, &nodes[child], &nodes[child - 1]))
-            child++;
-        if (child > heap->count || !node_before(queues, &nodes[child - 1], &node))
-            break;
-        put_node(heap, place, nodes[child - 1]);
-        place = child;
-    }
-    put_node(heap, place, node);
+    return true;
 }
 
-static void heap_insert(const struct queues *queues, struct queue_heap *heap,
-                        struct queue_node node)
-{
-    if (heap->count == heap->capacity) {
-        heap->capacity = heap->capacity ? heap->capacity * 2 : 4;
-        heap->nodes = mem_resize(heap->nodes, heap->capacity * sizeof(heap->nodes[0]));
-    }
-    heap->count++;
-    sift(queues, heap, heap->count, node);
-}
+/* ---- heads ---- */
 
-static void heap_remove(const struct queues *queues, struct queue_heap *heap,
-                        uint32_t place)
-{
-    assert(place > 0 && place <= heap->count);
-    *heap->nodes[place - 1].place = 0;
-    struct queue_node last = heap->nodes[--heap->count];
-    if (place <= heap->count)
-        sift(queues, heap, place, last);
-}
-
-/* Adds a head to the heap, or moves it to where it belongs now. A new one waits for the
- * next round. */
-static void heap_offer(const struct queues *queues, struct queue_heap *heap,
+/* Offers the item as the head at `place`: adds it, or moves it to where it belongs now. A
+ * new head waits for the next round. */
+static void offer_head(const struct queues *queues, struct queue_heap *heap, uint64_t round,
                        struct queue_item *item, uint32_t *place)
 {
-    struct queue_node head = { .item = item, .round = heap->round + 1, .place = place };
-    if (!*place) {
-        heap_insert(queues, heap, head);
-        return;
-    }
-    head.round = heap->nodes[*place - 1].round;
-    sift(queues, heap, *place, head);
+    uint64_t own = *place ? heap->nodes[*place - 1].round : round + 1;
+    queue_heap_put(heap, queues->id,
+                   (struct queue_node){ .item = item, .round = own, .place = place });
 }
 
 /* Ends the turn of a head. It keeps its place until it is offered again or removed, which
  * must follow next. */
-static void heap_serve(struct queue_heap *heap, uint32_t place)
+static void serve_head(struct queue_heap *heap, uint64_t *round, uint32_t place)
 {
     if (!place)
         return;
     struct queue_node *node = &heap->nodes[place - 1];
-    if (heap->round < node->round)
-        heap->round = node->round;
-    node->round = heap->round + 1;
+    if (*round < node->round)
+        *round = node->round;
+    node->round = *round + 1;
 }
 
-/* ---- queues and subqueues ---- */
-
-static struct slice queue_key(const void *value)
+static void remove_head(const struct queues *queues, struct queue_heap *heap,
+                        uint32_t place)
 {
-    const struct queue *queue = value;
-    return (struct slice){ queue->name, queue->name_len };
+    if (place)
+        queue_heap_remove(heap, queues->id, place);
 }
 
-static struct slice queue_place_key(const struct ranked *place)
+static void refresh_offer(struct queues *queues, struct offer *offer)
 {
-    return queue_key(container_of(place, const struct queue, place));
+    const struct queue *queue = offer->queue;
+    struct queue_turns *ready = &queues->ready[offer->audience];
+    if (offer->ready.count && queue_limit_of(queue) > 0 &&
+        queue_is_open(queue, offer->audience))
+        offer_head(queues, &ready->heap, ready->round, offer->ready.nodes[0].item,
+                   &offer->ready_place);
+    else
+        remove_head(queues, &ready->heap, offer->ready_place);
 }
 
-static struct slice subqueue_key(const void *value)
+/* Classes take their turns together: the round of a class is that of its first share. */
+static void refresh_class(struct queues *queues, struct slot_class *class)
 {
-    const struct subqueue *subqueue = value;
-    return (struct slice){ subqueue->key, subqueue->key_len };
-}
-
-/* Without a concurrencyKey, the name of the subqueue is empty. */
-static struct slice present(struct slice name)
-{
-    return name.ptr ? name : SLICE("");
-}
-
-static struct queue *queue_named(struct queues *queues, struct slice name)
-{
-    name = present(name);
-    struct queue *queue = table_find(&queues->by_name, name);
-    if (queue)
-        return queue;
-    queue = mem_new_flex(struct queue, name.len);
-    queue->base = queue->total = UINT32_MAX;
-    queue->name_len = name.len;
-    memcpy(queue->name, name.ptr, name.len);
-    table_init(&queue->subqueues, subqueue_key);
-    list_init(&queue->offers);
-    list_init(&queue->busy);
-    table_insert(&queues->by_name, queue);
-    ranking_insert(&queues->names, &queue->place);
-    return queue;
-}
-
-static struct subqueue *subqueue_named(struct queues *queues, struct slice queue_name,
-                                       struct slice key)
-{
-    struct queue *queue = queue_named(queues, queue_name);
-    key = present(key);
-    struct subqueue *subqueue = table_find(&queue->subqueues, key);
-    if (subqueue)
-        return subqueue;
-    subqueue = mem_new_flex(struct subqueue, key.len);
-    subqueue->queue = queue;
-    subqueue->key_len = key.len;
-    memcpy(subqueue->key, key.ptr, key.len);
-    list_init(&subqueue->shares);
-    list_init(&subqueue->busy);
-    table_insert(&queue->subqueues, subqueue);
-    return subqueue;
-}
-
-static struct offer *offer_for(struct queues *queues, struct queue *queue,
-                               uint32_t audience)
-{
-    list_each (link, &queue->offers) {
-        struct offer *offer = container_of(link, struct offer, link);
-        if (offer->audience == audience)
-            return offer;
-    }
-    for (; queues->audiences <= audience; queues->audiences++) {
-        size_t count = queues->audiences + 1;
-        queues->ready = mem_resize(queues->ready, count * sizeof(queues->ready[0]));
-        queues->waiting_for = mem_resize(queues->waiting_for, count * sizeof(uint32_t));
-        queues->ready[queues->audiences] = (struct queue_heap){ 0 };
-        queues->waiting_for[queues->audiences] = 0;
-    }
-    struct offer *offer = mem_new(struct offer);
-    offer->audience = audience;
-    list_append(&queue->offers, &offer->link);
-    return offer;
-}
-
-static struct subqueue_share *share_for(struct queues *queues, struct subqueue *subqueue,
-                                        uint32_t audience)
-{
-    list_each (link, &subqueue->shares) {
-        struct subqueue_share *share = container_of(link, struct subqueue_share, link);
-        if (share->offer->audience == audience)
-            return share;
-    }
-    struct subqueue_share *share = mem_new(struct subqueue_share);
-    share->offer = offer_for(queues, subqueue->queue, audience);
-    list_append(&subqueue->shares, &share->link);
-    return share;
-}
-
-/* Requires that the share is in no heap. */
-static void free_share_if_empty(struct subqueue_share *share)
-{
-    if (share->items.count)
-        return;
-    list_remove(&share->link);
-    free(share->items.nodes);
-    free(share);
-}
-
-static void free_queue(struct queue *queue)
-{
-    assert(queue->subqueues.count == 0);
-    table_finish(&queue->subqueues);
-    while (!list_empty(&queue->offers)) {
-        struct offer *offer = container_of(list_take(&queue->offers), struct offer, link);
-        free(offer->ready.nodes);
-        free(offer);
-    }
-    free(queue);
-}
-
-static bool is_configured(const struct queue *queue)
-{
-    return queue->settings.paused || queue->settings.overridden;
-}
-
-static void free_queue_if_unused(struct queues *queues, struct queue *queue)
-{
-    if (queue->subqueues.count > 0 || queue->registered || is_configured(queue))
-        return;
-    table_remove(&queues->by_name, queue_key(queue));
-    ranking_remove(&queues->names, &queue->place);
-    free_queue(queue);
-}
-
-static void free_subqueue_if_empty(struct queues *queues, struct subqueue *subqueue)
-{
-    struct queue *queue = subqueue->queue;
-    if (!list_empty(&subqueue->shares) || subqueue->running > 0)
-        return;
-    table_remove(&queue->subqueues, subqueue_key(subqueue));
-    free(subqueue);
-    free_queue_if_unused(queues, queue);
-}
-
-static uint32_t limit_of(const struct queue *queue)
-{
-    return queue->settings.overridden ? queue->settings.override : queue->base;
-}
-
-static bool is_open_for(const struct queue *queue, uint32_t audience)
-{
-    return limit_of(queue) > 0 && queue->running < queue->total &&
-           (!queue->settings.paused || audience == AUDIENCE_RESUMED);
-}
-
-static void refresh_queue(struct queues *queues, struct queue *queue)
-{
-    list_each (link, &queue->offers) {
-        struct offer *offer = container_of(link, struct offer, link);
-        struct queue_heap *ready = &queues->ready[offer->audience];
-        if (offer->ready.count && is_open_for(queue, offer->audience))
-            heap_offer(queues, ready, offer->ready.nodes[0].item, &offer->ready_place);
-        else if (offer->ready_place)
-            heap_remove(queues, ready, offer->ready_place);
+    struct offer *offer = class->offer;
+    if (class->ready.count && class_is_open(class)) {
+        struct queue_node head = class->ready.nodes[0];
+        head.place = &class->ready_place;
+        queue_heap_put(&offer->ready, queues->id, head);
+    } else {
+        remove_head(queues, &offer->ready, class->ready_place);
     }
 }
 
-/* A limit of 0 is handled by refresh_queue: it concerns every subqueue, without a visit to
- * each. */
+/* Requires a refresh of its offer. */
+static void refresh_share(struct queues *queues, struct subqueue_share *share)
+{
+    struct slot_class *class = share->class;
+    if (share->items.count && share_is_free(share))
+        offer_head(queues, &class->ready, class->offer->round, share->items.nodes[0].item,
+                   &share->ready_place);
+    else
+        remove_head(queues, &class->ready, share->ready_place);
+    refresh_class(queues, class);
+}
+
+void queue_refresh_offers(struct queues *queues, struct queue *queue)
+{
+    list_each (link, &queue->offers)
+        refresh_offer(queues, container_of(link, struct offer, link));
+}
+
 static void refresh_subqueue(struct queues *queues, struct subqueue *subqueue)
 {
-    bool is_free = !subqueue->running || subqueue->running < limit_of(subqueue->queue);
-    list_each (link, &subqueue->shares) {
-        struct subqueue_share *share = container_of(link, struct subqueue_share, link);
-        struct queue_heap *ready = &share->offer->ready;
-        if (is_free && share->items.count)
-            heap_offer(queues, ready, share->items.nodes[0].item, &share->ready_place);
-        else if (share->ready_place)
-            heap_remove(queues, ready, share->ready_place);
+    list_each (link, &subqueue->shares)
+        refresh_share(queues, container_of(link, struct subqueue_share, link));
+}
+
+void queue_refresh_pool(struct queues *queues, struct subqueue *pool)
+{
+    list_each (link, &pool->users) {
+        struct subqueue_share *share = container_of(link, struct share_need, link)->share;
+        refresh_share(queues, share);
+        refresh_offer(queues, share->class->offer);
+    }
+}
+
+/* The slots of a limit, all its keys together, have changed. */
+static void refresh_limit(struct queues *queues, struct queue *limit)
+{
+    list_each (link, &limit->classes) {
+        struct slot_class *class = container_of(link, struct class_need, link)->class;
+        refresh_class(queues, class);
+        refresh_offer(queues, class->offer);
     }
 }
 
 static void refresh(struct queues *queues, struct subqueue *subqueue)
 {
     refresh_subqueue(queues, subqueue);
-    refresh_queue(queues, subqueue->queue);
+    queue_refresh_offers(queues, subqueue->queue);
 }
 
-static void refresh_busy(struct queues *queues, struct queue *queue)
+void queue_refresh_all(struct queues *queues, struct queue *queue)
 {
-    list_each (link, &queue->busy)
-        refresh_subqueue(queues, container_of(link, struct subqueue, busy));
-    refresh_queue(queues, queue);
+    size_t at = 0;
+    if (queue->is_limit)
+        for (struct subqueue *pool; (pool = table_next(&queue->subqueues, &at));)
+            queue_refresh_pool(queues, pool);
+    else
+        list_each (link, &queue->busy)
+            refresh_subqueue(queues, container_of(link, struct subqueue, busy));
+    refresh_limit(queues, queue);
+    queue_refresh_offers(queues, queue);
 }
 
-/* Counts a running item in the subqueue, its queue and the environment. */
-static void add_running(struct queues *queues, struct subqueue *subqueue)
+/* ---- running items ---- */
+
+static void count_running(struct subqueue *subqueue, int more)
 {
-    if (!subqueue->running++)
+    if (!subqueue->running)
         list_append(&subqueue->queue->busy, &subqueue->busy);
-    subqueue->queue->running++;
-    queues->running++;
-    metric_add(M_RUNS_EXECUTING, 1);
+    subqueue->running += (uint32_t)more;
+    subqueue->queue->running += (uint32_t)more;
+    if (!subqueue->running)
+        list_remove(&subqueue->busy);
 }
 
-static void drop_running(struct queues *queues, struct subqueue *subqueue)
+/* Counts one more item that runs in the subqueue (1), or one less (-1), in its queue, in the
+ * environment, and in the pools of its set. */
+static void count_slots(struct queues *queues, struct subqueue *subqueue,
+                        const struct slot_set *set, int more)
 {
-    if (!--subqueue->running)
-        list_remove(&subqueue->busy);
-    subqueue->queue->running--;
-    queues->running--;
-    metric_add(M_RUNS_EXECUTING, -1);
+    count_running(subqueue, more);
+    queues->running += (uint32_t)more;
+    metric_add(M_RUNS_EXECUTING, more);
+    for (uint32_t i = 0; i < slot_set_count(set); i++)
+        count_running(queue_subqueue(set->limits[i], subqueue_key(subqueue)), more);
+}
+
+/* After count_slots. Frees pools that nothing needs any more. */
+static void refresh_set(struct queues *queues, const struct subqueue *subqueue,
+                        const struct slot_set *set)
+{
+    for (uint32_t i = 0; i < slot_set_count(set); i++) {
+        struct subqueue *pool = queue_subqueue(set->limits[i], subqueue_key(subqueue));
+        queue_refresh_pool(queues, pool);
+        refresh_limit(queues, pool->queue);
+        subqueue_free_if_empty(queues, pool);
+    }
 }
 
 /* Counts one more item that waits in the subqueue (1), or one less (-1). */
 static void count_waiting(struct queues *queues, struct subqueue *subqueue,
-                          uint32_t audience, int more)
+                          uint32_t audience, const struct slot_set *set, int more)
 {
     queues->waiting_for[audience] += (uint32_t)more;
     if (audience == AUDIENCE_RESUMED)
         return;
     subqueue->queue->waiting += (uint32_t)more;
     queues->waiting += (uint32_t)more;
+    for (uint32_t i = 0; i < slot_set_count(set); i++)
+        set->limits[i]->waiting += (uint32_t)more;
     metric_add(M_RUNS_QUEUED, more);
 }
 
@@ -391,20 +224,26 @@ static struct subqueue *detach(struct queues *queues, struct queue_item *item)
 {
     struct subqueue *subqueue = item->subqueue;
     struct subqueue_share *share = item->share;
+    struct slot_set *set = item->set;
     if (!subqueue)
         return NULL;
     if (item->running) {
-        drop_running(queues, subqueue);
+        count_slots(queues, subqueue, set, -1);
     } else {
-        heap_remove(queues, &share->items, item->place);
-        count_waiting(queues, subqueue, share->offer->audience, -1);
+        queue_heap_remove(&share->items, queues->id, item->place);
+        count_waiting(queues, subqueue, share->class->offer->audience, set, -1);
     }
+    bool ran = item->running;
     item->subqueue = NULL;
     item->share = NULL;
+    item->set = NULL;
     item->running = false;
     refresh(queues, subqueue);
+    if (ran)
+        refresh_set(queues, subqueue, set);
     if (share)
-        free_share_if_empty(share);
+        subqueue_share_free_if_empty(queues, share);
+    slot_set_unref(queues, set);
     return subqueue;
 }
 
@@ -424,80 +263,122 @@ static void leave_line(struct queue_item *item)
 
 /* ---- the public part ---- */
 
+static void names_init(struct queue_names *names, bool are_limits)
+{
+    names->are_limits = are_limits;
+    names->configured.limit = QUEUES_CONFIGURED_MAX;
+    table_init(&names->by_name, queue_key);
+    ranking_init(&names->names, queue_place_key);
+}
+
+static void names_finish(struct queue_names *names)
+{
+    size_t at = 0;
+    quota_release(&names->configured, names->configured.used);
+    for (struct queue *queue; (queue = table_next(&names->by_name, &at));)
+        queue_free(queue);
+    table_finish(&names->by_name);
+}
+
 void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
 {
     *queues = (struct queues){ .limit = limit, .id = id };
-    queues->configured.limit = QUEUES_CONFIGURED_MAX;
-    table_init(&queues->by_name, queue_key);
-    ranking_init(&queues->names, queue_place_key);
+    names_init(&queues->own, false);
+    names_init(&queues->limits, true);
+    table_init(&queues->sets, slot_set_key);
     list_init(&queues->line);
+}
+
+/* Overrides of keys keep their pools. */
+static void forget_keys(struct queues *queues)
+{
+    size_t at = 0;
+    for (struct queue *limit; (limit = table_next(&queues->limits.by_name, &at));) {
+        size_t key = 0;
+        for (struct subqueue *pool; (pool = table_next(&limit->subqueues, &key));)
+            free(pool);
+        table_finish(&limit->subqueues);
+        table_init(&limit->subqueues, subqueue_key);
+    }
 }
 
 void queues_finish(struct queues *queues)
 {
-    assert(queues->running == 0 && queues->waiting == 0);
-    size_t at = 0;
-    quota_release(&queues->configured, queues->configured.used);
-    for (struct queue *queue; (queue = table_next(&queues->by_name, &at));)
-        free_queue(queue);
-    table_finish(&queues->by_name);
+    assert(queues->running == 0 && queues->waiting == 0 && queues->sets.count == 0);
+    forget_keys(queues);
+    names_finish(&queues->own);
+    names_finish(&queues->limits);
+    table_finish(&queues->sets);
     for (uint32_t i = 0; i < queues->audiences; i++)
-        free(queues->ready[i].nodes);
+        free(queues->ready[i].heap.nodes);
     free(queues->ready);
     free(queues->waiting_for);
     *queues = (struct queues){ 0 };
 }
 
-static void wait_in_lane(struct queues *queues, struct queue_item *item, struct slice queue,
-                         struct slice key, int64_t position)
+/* Puts the item into its subqueue. Its old one and its old set are freed last. */
+static void wait_in_subqueue(struct queues *queues, struct queue_item *item,
+                             struct queue_seat seat, int64_t position)
 {
+    struct slot_set *set = slot_set_ref(slot_set_named(queues, seat.limits));
     struct subqueue *old = detach(queues, item);
-    struct subqueue *subqueue = subqueue_named(queues, queue, key);
+    struct subqueue *subqueue =
+        queue_subqueue(queue_named(&queues->own, seat.queue), seat.key);
     item->subqueue = subqueue;
-    item->share = share_for(queues, subqueue, item->audience);
+    item->set = set;
+    item->share = subqueue_share_for(queues, subqueue, item->audience, set);
     item->position = position;
-    heap_insert(queues, &item->share->items,
-                (struct queue_node){ .item = item, .place = &item->place });
-    count_waiting(queues, subqueue, item->audience, 1);
+    queue_heap_put(&item->share->items, queues->id,
+                   (struct queue_node){ .item = item, .place = &item->place });
+    count_waiting(queues, subqueue, item->audience, set, 1);
     refresh(queues, subqueue);
     if (old)
-        free_subqueue_if_empty(queues, old);
+        subqueue_free_if_empty(queues, old);
 }
 
-void queues_wait(struct queues *queues, struct queue_item *item, struct slice queue,
-                 struct slice key, int64_t position)
+void queues_wait(struct queues *queues, struct queue_item *item, struct queue_seat seat,
+                 int64_t position)
 {
     assert(item->audience < AUDIENCE_RESUMED);
-    wait_in_lane(queues, item, queue, key, position);
+    wait_in_subqueue(queues, item, seat, position);
     if (!is_in_line(item))
         list_append(&queues->line, &item->in_line);
 }
 
-void queues_wait_again(struct queues *queues, struct queue_item *item, struct slice queue,
-                       struct slice key, int64_t position)
+void queues_wait_again(struct queues *queues, struct queue_item *item,
+                       struct queue_seat seat, int64_t position)
 {
     leave_line(item);
     item->audience = AUDIENCE_RESUMED;
-    wait_in_lane(queues, item, queue, key, position);
+    wait_in_subqueue(queues, item, seat, position);
 }
 
-void queues_run(struct queues *queues, struct queue_item *item, struct slice queue,
-                struct slice key)
+static void serve(struct queues *queues, const struct subqueue_share *share)
 {
-    if (item->subqueue && !item->running) {
-        struct offer *offer = item->share->offer;
-        heap_serve(&offer->ready, item->share->ready_place);
-        heap_serve(&queues->ready[offer->audience], offer->ready_place);
-    }
+    struct slot_class *class = share->class;
+    struct offer *offer = class->offer;
+    struct queue_turns *ready = &queues->ready[offer->audience];
+    serve_head(&class->ready, &offer->round, share->ready_place);
+    serve_head(&ready->heap, &ready->round, offer->ready_place);
+}
+
+void queues_run(struct queues *queues, struct queue_item *item, struct queue_seat seat)
+{
+    struct slot_set *set = slot_set_ref(slot_set_named(queues, seat.limits));
+    if (item->subqueue && !item->running)
+        serve(queues, item->share);
     struct subqueue *old = detach(queues, item);
-    struct subqueue *subqueue = subqueue_named(queues, queue, key);
+    struct subqueue *subqueue =
+        queue_subqueue(queue_named(&queues->own, seat.queue), seat.key);
     leave_line(item);
     item->subqueue = subqueue;
+    item->set = set;
     item->running = true;
-    add_running(queues, subqueue);
+    count_slots(queues, subqueue, set, 1);
     refresh(queues, subqueue);
+    refresh_set(queues, subqueue, set);
     if (old)
-        free_subqueue_if_empty(queues, old);
+        subqueue_free_if_empty(queues, old);
 }
 
 void queues_leave(struct queues *queues, struct queue_item *item)
@@ -505,25 +386,39 @@ void queues_leave(struct queues *queues, struct queue_item *item)
     struct subqueue *subqueue = detach(queues, item);
     leave_line(item);
     if (subqueue)
-        free_subqueue_if_empty(queues, subqueue);
+        subqueue_free_if_empty(queues, subqueue);
 }
 
-bool queues_has_slot(const struct queues *queues, struct slice queue, struct slice key)
+/* Returns true if the queue, which may be NULL, has a free slot for the key. */
+static bool has_slot(const struct queue *queue, struct slice key)
 {
-    const struct queue *q = table_find(&queues->by_name, present(queue));
-    const struct subqueue *subqueue = q ? table_find(&q->subqueues, present(key)) : NULL;
-    if (queues->running >= queues->limit)
+    const struct subqueue *subqueue =
+        queue ? table_find(&queue->subqueues, queue_name_present(key)) : NULL;
+    if (!queue)
+        return true;
+    if (queue->running >= queue_total_of(queue))
         return false;
-    return !q ||
-           (q->running < q->total && (subqueue ? subqueue->running : 0) < limit_of(q));
+    return subqueue ? subqueue->running < subqueue_limit(subqueue)
+                    : queue_limit_of(queue) > 0;
+}
+
+bool queues_has_slot(struct queues *queues, struct queue_seat seat)
+{
+    struct slot_set *set = slot_set_ref(slot_set_named(queues, seat.limits));
+    bool has = queues->running < queues->limit &&
+               has_slot(queue_find(&queues->own, seat.queue), seat.key);
+    for (uint32_t i = 0; has && i < slot_set_count(set); i++)
+        has = has_slot(set->limits[i], seat.key);
+    slot_set_unref(queues, set);
+    return has;
 }
 
 struct queue_item *queues_next(const struct queues *queues, uint32_t audience)
 {
     if (queues->running >= queues->limit || audience >= queues->audiences ||
-        !queues->ready[audience].count)
+        !queues->ready[audience].heap.count)
         return NULL;
-    return queues->ready[audience].nodes[0].item;
+    return queues->ready[audience].heap.nodes[0].item;
 }
 
 const struct queue_item *queues_oldest(const struct queues *queues)
@@ -536,7 +431,7 @@ const struct queue_item *queues_oldest(const struct queues *queues)
 const struct queue_item *queues_oldest_of(const struct queues *queues, struct slice queue,
                                           uint32_t most)
 {
-    const struct queue *q = table_find(&queues->by_name, present(queue));
+    const struct queue *q = queue_find(&queues->own, queue);
     if (!q || !q->waiting)
         return NULL;
     list_each (link, &queues->line) {
@@ -550,16 +445,22 @@ const struct queue_item *queues_oldest_of(const struct queues *queues, struct sl
     return NULL;
 }
 
-/* Counts items before this one, at most `most`. If a node is not before it, nothing below
- * that node is either, so it visits about twice as many nodes as it counts. */
-static uint32_t count_before(const struct queues *queues, const struct queue_heap *heap,
-                             uint32_t place, const struct queue_item *item, uint32_t most)
+/* Returns the first limit of the item that has no free slot for it, as an obstacle; without
+ * a name: there is none. */
+static struct limit_standing limit_standing_of(const struct queue_item *item)
 {
-    if (place > heap->count || !most || !before(queues, heap->nodes[place - 1].item, item))
-        return 0;
-    uint32_t count = 1;
-    count += count_before(queues, heap, place * 2, item, most - count);
-    return count + count_before(queues, heap, place * 2 + 1, item, most - count);
+    for (uint32_t i = 0; i < slot_set_count(item->set); i++) {
+        const struct subqueue *pool = item->share->needs[i].pool;
+        const struct queue *limit = pool->queue;
+        struct limit_standing standing = { .name = queue_key(limit) };
+        standing.paused = limit->settings.paused && item->audience != AUDIENCE_RESUMED;
+        standing.is_total = limit->running >= queue_total_of(limit);
+        standing.limit = standing.is_total ? queue_total_of(limit) : subqueue_limit(pool);
+        standing.running = standing.is_total ? limit->running : pool->running;
+        if (standing.paused || standing.running >= standing.limit)
+            return standing;
+    }
+    return (struct limit_standing){ 0 };
 }
 
 struct queue_standing queues_standing(const struct queues *queues,
@@ -568,88 +469,11 @@ struct queue_standing queues_standing(const struct queues *queues,
     const struct queue *queue = item->subqueue->queue;
     return (struct queue_standing){
         .paused = queue->settings.paused && item->audience != AUDIENCE_RESUMED,
-        .limit = limit_of(queue),
+        .limit = queue_limit_of(queue),
         .running = item->subqueue->running,
-        .total = queue->total,
+        .total = queue_total_of(queue),
         .total_running = queue->running,
-        .ahead = count_before(queues, &item->share->items, 1, item, most),
+        .ahead = queue_heap_count_before(&item->share->items, queues->id, item, most),
+        .of_limit = limit_standing_of(item),
     };
-}
-
-void queues_register(struct queues *queues, struct slice queue)
-{
-    queue_named(queues, queue)->registered++;
-}
-
-void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
-{
-    struct queue *q = queue_named(queues, queue);
-    q->registered++;
-    q->base = limit;
-    refresh_busy(queues, q);
-}
-
-void queues_change_limit(struct queues *queues, struct slice queue, uint32_t limit)
-{
-    struct queue *q = table_find(&queues->by_name, present(queue));
-    if (!q || !q->registered || q->base == limit)
-        return;
-    q->base = limit;
-    refresh_busy(queues, q);
-}
-
-void queues_set_total(struct queues *queues, struct slice queue, uint32_t total)
-{
-    struct queue *q = table_find(&queues->by_name, present(queue));
-    if (!q || !q->registered)
-        return;
-    q->total = total;
-    refresh_queue(queues, q);
-}
-
-void queues_forget_limit(struct queues *queues, struct slice queue)
-{
-    struct queue *q = table_find(&queues->by_name, present(queue));
-    assert(q && q->registered);
-    if (--q->registered)
-        return;
-    q->base = q->total = UINT32_MAX;
-    refresh_busy(queues, q);
-    free_queue_if_unused(queues, q);
-}
-
-void queues_configure(struct queues *queues, struct slice queue,
-                      const struct queue_settings *settings)
-{
-    struct queue *q = queue_named(queues, queue);
-    quota_release(&queues->configured, is_configured(q));
-    q->settings = *settings;
-    quota_take(&queues->configured, is_configured(q));
-    refresh_busy(queues, q);
-    free_queue_if_unused(queues, q);
-}
-
-struct queue_figures queues_figures(const struct queues *queues, struct slice queue)
-{
-    const struct queue *q = table_find(&queues->by_name, present(queue));
-    if (!q)
-        return (struct queue_figures){ .limit = UINT32_MAX,
-                                       .base = UINT32_MAX,
-                                       .total = UINT32_MAX };
-    return (struct queue_figures){
-        .running = q->running,
-        .waiting = q->waiting,
-        .limit = limit_of(q),
-        .base = q->base,
-        .total = q->total,
-        .settings = q->settings,
-        .known = true,
-        .registered = q->registered > 0,
-    };
-}
-
-struct slice queues_name_at(const struct queues *queues, uint64_t place)
-{
-    const struct ranked *found = ranking_at(&queues->names, place);
-    return found ? queue_place_key(found) : (struct slice){ 0 };
 }

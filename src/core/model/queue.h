@@ -20,7 +20,13 @@
  * again. AUDIENCE_RESUMED is for these items. They do not count as waiting, and even a
  * paused queue offers them: pausing stops no run that has begun.
  *
- * Pure: this code does not know runs. Items are embedded in their owners. */
+ * An item may also need a slot of limits: of each of up to SLOT_SET_MAX, all at the same
+ * time. A limit is like a queue in which nothing waits: it limits each concurrencyKey (a
+ * pool), and all of them together. An item that runs has its slots until it leaves.
+ *
+ *   item ──► slot of its queue ──► slot of each limit of its set ──► slot of the environment
+ *
+ * Pure: this code does not know runs. Items are embedded in what they belong to. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,21 +37,31 @@
 #include "base/ranking.h"
 #include "base/slice.h"
 #include "base/table.h"
+#include "core/model/queue_heap.h"
 
 enum {
     QUEUES_CONFIGURED_MAX = 10000, /* queues with settings in one environment */
     PROJECT_QUEUES_CONFIGURED_MAX = 4 * QUEUES_CONFIGURED_MAX,
     AUDIENCE_RESUMED = 63, /* above those that callers set */
+    SLOT_SET_MAX = 3,      /* limits of an item: its task's own, and two with names */
+    SLOT_SETS_MAX = 1000,  /* different sets of limits in an environment */
 };
 
 struct subqueue;
-struct queue;
 struct subqueue_share;
+struct slot_set;
+
+/* Where an item waits or runs. */
+struct queue_seat {
+    struct slice queue, key;
+    struct slice limits; /* a JSON array of names; absent: none */
+};
 
 /* An item that waits (place > 0), has a slot (running), or neither. Embed it. */
 struct queue_item {
     struct subqueue *subqueue;    /* NULL: neither */
     struct subqueue_share *share; /* of the subqueue; while it waits */
+    struct slot_set *set;         /* the limits that it needs; NULL: none */
     int64_t position;             /* Unix ms */
     uint32_t place;               /* index in the share's heap, from 1 */
     uint16_t audience; /* set by the caller before queues_wait; below AUDIENCE_RESUMED */
@@ -53,23 +69,27 @@ struct queue_item {
     struct list in_line; // queues::line, while it waits
 };
 
-typedef struct slice queue_item_id_fn(const struct queue_item *item);
+/* Heads that take turns. */
+struct queue_turns {
+    struct queue_heap heap;
+    uint64_t round; /* of the head that was served last */
+};
 
-/* A heap of items: those waiting in one subqueue for one audience, or the heads of these
- * heaps. */
-struct queue_heap {
-    struct queue_node *nodes;
-    uint32_t count, capacity;
-    uint64_t round; /* that of the last node served */
+/* Queues, or limits, by name. */
+struct queue_names {
+    bool are_limits;
+    uint32_t overrides; /* of keys of limits */
+    struct table by_name;
+    struct ranking names; /* the same, ordered by name */
+    /* Counts those with settings; outer: that of the project, or NULL. */
+    struct quota configured;
 };
 
 struct queues {
-    struct table by_name;
-    struct ranking names; /* the same queues, ordered by name */
-    /* Counts queues with settings; outer: that of the project, or NULL. */
-    struct quota configured;
-    struct queue_heap *ready; /* by audience: heads of the queues that may offer an item */
-    uint32_t *waiting_for;    /* by audience: how many items wait */
+    struct queue_names own, limits;
+    struct table sets;         /* of struct slot_set, by text */
+    struct queue_turns *ready; /* by audience: heads of queues that may offer an item */
+    uint32_t *waiting_for;     /* by audience: how many items wait */
     uint32_t audiences;
     uint32_t limit; /* slots of the environment */
     uint32_t running, waiting;
@@ -84,14 +104,18 @@ struct queue_settings {
     uint32_t override;     /* replaces the declared limit */
     int64_t overridden_at; /* Unix ms */
     uint32_t version;      /* of the document with these settings; 0: none */
+    bool total_overridden;
+    uint32_t total_override;     /* replaces the declared limit of all keys together */
+    int64_t total_overridden_at; /* Unix ms */
 };
 
 /* The state of a queue for display, all its subqueues together. */
 struct queue_figures {
     uint32_t running, waiting;
-    uint32_t limit; /* the effective one; UINT32_MAX: none of its own */
-    uint32_t base;  /* the limit without an override */
-    uint32_t total; /* of all subqueues together; UINT32_MAX: none */
+    uint32_t limit;      /* the effective one; UINT32_MAX: none of its own */
+    uint32_t base;       /* the limit without an override */
+    uint32_t total;      /* of all subqueues together; UINT32_MAX: none */
+    uint32_t total_base; /* the same without an override */
     struct queue_settings settings;
     bool known;      /* registered, configured, or in use now */
     bool registered; /* by a worker version that still exists */
@@ -103,22 +127,21 @@ void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id);
 void queues_finish(struct queues *queues);
 
 /* Adds a waiting item to its subqueue, or moves it there. */
-void queues_wait(struct queues *queues, struct queue_item *item, struct slice queue,
-                 struct slice key, int64_t position);
+void queues_wait(struct queues *queues, struct queue_item *item, struct queue_seat seat,
+                 int64_t position);
 
 /* Adds an item that needs a slot again, whatever its audience was. */
-void queues_wait_again(struct queues *queues, struct queue_item *item, struct slice queue,
-                       struct slice key, int64_t position);
+void queues_wait_again(struct queues *queues, struct queue_item *item,
+                       struct queue_seat seat, int64_t position);
 
-/* Returns true if an item with this queue and key would get a slot now. */
-bool queues_has_slot(const struct queues *queues, struct slice queue, struct slice key);
+/* Returns true if an item with this seat would get its slots now. */
+bool queues_has_slot(struct queues *queues, struct queue_seat seat);
 
-/* Counts the item as having a slot, whatever the limits are: it had one before a restart,
- * or was chosen just now. */
-void queues_run(struct queues *queues, struct queue_item *item, struct slice queue,
-                struct slice key);
+/* Counts the item as having its slots, whatever the limits are: it had them before a
+ * restart, or was chosen just now. */
+void queues_run(struct queues *queues, struct queue_item *item, struct queue_seat seat);
 
-/* The item no longer waits, and its slot is free again. Does nothing if it had neither. */
+/* The item no longer waits, and its slots are free again. Does nothing if it had neither. */
 void queues_leave(struct queues *queues, struct queue_item *item);
 
 /* Returns the next item that may run and waits for this audience, or NULL. The next of
@@ -140,12 +163,28 @@ const struct queue_item *queues_oldest(const struct queues *queues);
 const struct queue_item *queues_oldest_of(const struct queues *queues, struct slice queue,
                                           uint32_t most);
 
+/* An override of a limit for one key, until a time. */
+struct limit_override {
+    struct slice key;
+    uint32_t per_key; /* UINT32_MAX: the key has the limit of all keys */
+    int64_t until;    /* Unix ms */
+};
+
+/* A limit that has no free slot for an item. */
+struct limit_standing {
+    struct slice name; /* absent: every limit of the item has one */
+    bool paused;
+    bool is_total; /* of all keys together; else of the item's key */
+    uint32_t limit, running;
+};
+
 /* Obstacles between a waiting item and a slot, apart from the limit of the environment. */
 struct queue_standing {
     bool paused;
     uint32_t limit, running; /* slots of its subqueue; UINT32_MAX: no limit of its own */
     uint32_t total, total_running; /* the same for all subqueues of its queue */
-    uint32_t ahead; /* items of its audience before it in its subqueue; at most `most` */
+    uint32_t ahead; /* items with its limits before it in its subqueue; at most `most` */
+    struct limit_standing of_limit; /* of the first limit of its set that is full */
 };
 struct queue_standing queues_standing(const struct queues *queues,
                                       const struct queue_item *item, uint32_t most);
@@ -187,5 +226,56 @@ static inline bool queues_is_registered(const struct queues *queues, struct slic
 struct slice queues_name_at(const struct queues *queues, uint64_t place);
 static inline uint32_t queues_count(const struct queues *queues)
 {
-    return ranking_count(&queues->names);
+    return ranking_count(&queues->own.names);
+}
+
+/* ---- limits ---- */
+
+/* Returns true if a limit may have this name: 1 to 128 letters, digits, - and _. */
+bool limits_is_name(struct slice name);
+
+/* Returns true if items may need this set of limits, a JSON array of names: some do, or
+ * fewer than SLOT_SETS_MAX sets are needed. */
+bool limits_allow_set(const struct queues *queues, struct slice limits);
+
+/* A worker version has registered the limit; limits_change sets its values. */
+void limits_register(struct queues *queues, struct slice limit);
+
+/* Makes another registered version's values the effective ones, apart from overrides: for
+ * each key, and for all keys together. UINT32_MAX: none. Does nothing if the limit is not
+ * registered. Items that run above a lowered limit continue. */
+void limits_change(struct queues *queues, struct slice limit, uint32_t per_key,
+                   uint32_t total);
+
+/* A version that had registered the limit was removed. With the last one the declared
+ * values go. */
+void limits_forget(struct queues *queues, struct slice limit);
+
+/* Sets the settings of a limit, as queues_configure does. A paused limit gives no slot to
+ * items that have not run yet. */
+void limits_configure(struct queues *queues, struct slice limit,
+                      const struct queue_settings *settings);
+
+/* Replaces the limit for one key. */
+void limits_override_key(struct queues *queues, struct slice limit,
+                         const struct limit_override *override);
+
+/* Returns the next override of a key in out, its key borrowed. at: 0 before the first. */
+bool limits_next_override(const struct queues *queues, struct slice limit, size_t *at,
+                          struct limit_override *out);
+
+/* Takes back the overrides of keys that have ended at now_ms. Returns when the next one
+ * ends, Unix ms; INT64_MAX: none does. */
+int64_t limits_end_overrides(struct queues *queues, int64_t now_ms);
+
+struct queue_figures limits_figures(const struct queues *queues, struct slice limit);
+/* running and limit are those of the key; its override, if it has one, is in out. */
+struct queue_figures limits_key_figures(const struct queues *queues, struct slice limit,
+                                        struct slice key, struct limit_override *out);
+
+/* As queues_name_at and queues_count. */
+struct slice limits_name_at(const struct queues *queues, uint64_t place);
+static inline uint32_t limits_count(const struct queues *queues)
+{
+    return ranking_count(&queues->limits.names);
 }

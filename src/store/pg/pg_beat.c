@@ -1,4 +1,4 @@
-/* pg_beat.c - calls beat_v100, lead_v100 and leave_v100 on a separate connection.
+/* pg_beat.c - calls beat_v101, lead_v101 and leave_v101 on a connection of their own.
  *
  * No commit or read thus delays them.
  *
@@ -19,13 +19,13 @@
 
 enum {
     BEAT_DEADLINE_MS = 2000,
-    TAKE_DEADLINE_MS = 5000, /* lead_v100 waits 3 s for other writers */
+    TAKE_DEADLINE_MS = 5000, /* lead_v101 waits 3 s for other writers */
     LEAVE_DEADLINE_MS = 1000,
     /* After a restart of the server, every gateway beats before any counts as dead. */
     BACK_OFF_MAX_MS = 1000,
 };
 
-/* Columns of the result of beat_v100. */
+/* Columns of the result of beat_v101. */
 enum { CLOCK, LEADER, ID, BEAT, DRAINING, NAME };
 
 static struct pg_beats *beats_of(struct pg_link *link)
@@ -200,7 +200,7 @@ static void send_beat(struct pg_beats *beats)
     pg_param_int4(&params, beats->beat->draining);
     say(beats, PG_BEAT_BEATS,
         "seen_clock, seen_leader, seen_id, seen_beat, seen_draining, seen_name",
-        "beat_v100($1, $2)", &params);
+        "beat_v101($1, $2)", &params);
     pg_params_finish(&params);
 }
 
@@ -208,7 +208,7 @@ static void send_take(struct pg_beats *beats)
 {
     struct pg_lead_call call;
     pg_lead_call_init(&call, beats->lead, NULL, 0, beats->take);
-    say(beats, PG_BEAT_TAKES, pg_lead_columns, "lead_v100($1, $2, $3, $4, $5, $6)",
+    say(beats, PG_BEAT_TAKES, pg_lead_columns, "lead_v101($1, $2, $3, $4, $5, $6)",
         &call.params);
     pg_lead_call_finish(&call);
 }
@@ -218,7 +218,7 @@ static void send_leave(struct pg_beats *beats)
     struct pg_params params = { 0 };
     pg_param_int8(&params, beats->lead->me);
     pg_param_text(&params, pg_schema_name(beats->link.options));
-    say(beats, PG_BEAT_LEAVES, "pg_notify($2, '')", "leave_v100($1)", &params);
+    say(beats, PG_BEAT_LEAVES, "pg_notify($2, '')", "leave_v101($1)", &params);
     pg_params_finish(&params);
 }
 

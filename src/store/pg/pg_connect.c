@@ -15,8 +15,8 @@ static const char hello_sql[] =
     " FROM (SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS line) w"
     " LEFT JOIN (pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace AND n.nspname = "
     "$1)"
-    " ON t.typname IN ('commit_request_v100', 'commit_claim_v100', 'commit_document_v100',"
-    " 'commit_run_v100')";
+    " ON t.typname IN ('commit_request_v101', 'commit_claim_v101', 'commit_document_v101',"
+    " 'commit_run_v101')";
 
 const char *pg_schema_name(const struct pg_options *options)
 {
@@ -96,13 +96,13 @@ int64_t pg_run_number(PGconn *conn, const char *sql, int64_t fallback)
 
 static void note_type(struct pg_types *types, const char *name, uint32_t one, uint32_t many)
 {
-    if (!strcmp(name, "commit_request_v100"))
+    if (!strcmp(name, "commit_request_v101"))
         types->request = one, types->requests = many;
-    else if (!strcmp(name, "commit_claim_v100"))
+    else if (!strcmp(name, "commit_claim_v101"))
         types->claim = one, types->claims = many;
-    else if (!strcmp(name, "commit_document_v100"))
+    else if (!strcmp(name, "commit_document_v101"))
         types->document = one, types->documents = many;
-    else if (!strcmp(name, "commit_run_v100"))
+    else if (!strcmp(name, "commit_run_v101"))
         types->run = one, types->runs = many;
 }
 

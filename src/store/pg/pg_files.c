@@ -1,6 +1,6 @@
 /* pg_files.c - sends requests for files of deployments, one at a time.
  *
- *   waiting: first ─► link ─► put_piece_v100, remove_file_v100, or a read ─► done
+ *   waiting: first ─► link ─► put_piece_v101, remove_file_v101, or a read ─► done
  *              ▲        │ lost
  *              └────────┘
  *
@@ -172,7 +172,7 @@ static void build_put(const struct pg_files *files, const struct store_file *req
     pg_param_int4(params, (int32_t)req->piece);
     pg_param_int8(params, req->size);
     pg_param_bytes(params, req->content);
-    buf_print(sql, "SELECT \"%s\".put_piece_v100($1, $2, $3, $4, $5, $6, $7, $8)",
+    buf_print(sql, "SELECT \"%s\".put_piece_v101($1, $2, $3, $4, $5, $6, $7, $8)",
               pg_schema_name(files->link.options));
 }
 
@@ -181,7 +181,7 @@ static void build_remove(const struct pg_files *files, const struct store_file *
 {
     add_lead(files, params);
     add_name(req, params);
-    buf_print(sql, "SELECT \"%s\".remove_file_v100($1, $2, $3, $4, $5)",
+    buf_print(sql, "SELECT \"%s\".remove_file_v101($1, $2, $3, $4, $5)",
               pg_schema_name(files->link.options));
 }
 

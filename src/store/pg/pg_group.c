@@ -7,7 +7,7 @@
 #include "store/run_columns.h"
 
 enum {
-    PUTS_PAYLOAD = 1, /* bits of commit_run_v100 */
+    PUTS_PAYLOAD = 1, /* bits of commit_run_v101 */
     PUTS_METADATA = 2,
     PUTS_OUTPUT = 4,
     IMPOSSIBLE = -1, /* a version that no row has */
@@ -301,7 +301,7 @@ static struct slice packet_of(const struct run *run, const struct pg_packet *pac
     return bytes_slice(*(struct bytes *const *)run_field(run, packet->offset));
 }
 
-/* Returns the stored bytes of the row and the packets written, for commit_run_v100. */
+/* Returns the stored bytes of the row and the packets written, for commit_run_v101. */
 static int64_t counted_bytes(const struct change *change, int32_t puts)
 {
     const struct run *run = &change->run;

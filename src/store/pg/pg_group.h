@@ -1,6 +1,6 @@
-/* pg_group.h - encodes commits as parameters of commit_v100, and decodes its result.
+/* pg_group.h - encodes commits as parameters of commit_v101, and decodes its answer.
  *
- *   commits ─► pg_group_encode ─► arrays ─► commit_v100 ─► bytes ─► pg_group_decode ─► …
+ *   commits ─► pg_group_encode ─► arrays ─► commit_v101 ─► bytes ─► pg_group_decode ─► …
  *
  * Pure. The SQL function only sees rows as they were before the commit. So if a commit
  * writes the same run, document or claim twice, that is checked here: the second version
@@ -51,7 +51,7 @@ void pg_group_finish(struct pg_group *group);
 void pg_group_encode(struct pg_group *group, const struct list *commits,
                      const struct pg_types *types, pg_term_fn *term_of, const void *owner);
 
-/* Appends the arrays as parameters, in the order of commit_v100. Borrowed. */
+/* Appends the arrays as parameters, in the order of commit_v101. Borrowed. */
 void pg_group_bind(struct pg_group *group, struct pg_params *params,
                    const struct pg_types *types);
 

@@ -1,4 +1,4 @@
-/* pg_lead.c - calls join_v100 and lead_v100, and keeps their results. */
+/* pg_lead.c - calls join_v101 and lead_v101, and keeps their results. */
 #include "store/pg/pg_lead.h"
 
 #include <stdio.h>
@@ -100,7 +100,7 @@ enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_option
         buf_finish(&key_ids);
         return why->code;
     }
-    snprintf(sql, sizeof(sql), "SELECT \"%s\".join_v100($1, $2, $3, %d, $4::text[], %d)",
+    snprintf(sql, sizeof(sql), "SELECT \"%s\".join_v101($1, $2, $3, %d, $4::text[], %d)",
              pg_schema_name(options), FUNCTIONS_VERSION, PG_WRITERS_MAX);
     const char *values[] = { options->name ? options->name : "gateway",
                              options->peer_url ? options->peer_url : "", RUNCAST_VERSION,
@@ -204,7 +204,7 @@ static PGresult *ask_lead(const struct pg_lead *lead, PGconn *conn, const char *
         lens[i] = (int)call.params.items[i].len;
         formats[i] = 1;
     }
-    buf_print(&sql, "SELECT %s FROM \"%s\".lead_v100($1, $2, $3, $4, $5, $6)",
+    buf_print(&sql, "SELECT %s FROM \"%s\".lead_v101($1, $2, $3, $4, $5, $6)",
               pg_lead_columns, schema);
     buf_add_char(&sql, '\0');
     PGresult *answer = PQexecParams(conn, sql.ptr, 6, types, values, lens, formats, 1);

@@ -28,7 +28,7 @@ uint64_t pg_lead_term(const void *lead, uint32_t env);
 enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
                       struct failure *why);
 
-/* Parameters of lead_v100: the realm, environments that may be new, and dead gateways if
+/* Parameters of lead_v101: the realm, environments that may be new, and dead gateways if
  * any.
  *
  * params borrows the arrays. */
@@ -44,7 +44,7 @@ void pg_lead_call_finish(struct pg_lead_call *call);
 /* Result columns, for the statement. */
 extern const char pg_lead_columns[];
 
-/* Reads the binary result of lead_v100: terms and counters. Returns false if we lead
+/* Reads the binary result of lead_v101: terms and counters. Returns false if we lead
  * nothing. */
 bool pg_lead_take(struct pg_lead *lead, const PGresult *answer);
 

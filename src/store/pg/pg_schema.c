@@ -17,8 +17,15 @@ extern const char postgres_functions_sql[];
 /* Development versions had lower numbers; their databases can no longer be opened. */
 enum { FIRST_SCHEMA = 100 };
 
+/* The version whose functions postgres_functions_sql makes; their names end with it. An
+ * upgrade leaves those of earlier versions to the gateways that still call them. */
+enum { FUNCTIONS_SCHEMA = 101 };
+
 /* SQL of each version after the first, in order; NULL ends it. */
-static const char *const steps[] = { NULL };
+static const char *const steps[] = {
+    "ALTER TABLE run ADD COLUMN limits bytea", /* 101 */
+    NULL,
+};
 
 enum { SCHEMA_VERSION = FIRST_SCHEMA + sizeof(steps) / sizeof(steps[0]) - 1 };
 
@@ -90,8 +97,7 @@ static bool note_version(PGconn *conn, int64_t version, struct failure *why)
 
 static bool make_first(PGconn *conn, struct failure *why)
 {
-    return run(conn, postgres_tables_sql, why) && run(conn, postgres_functions_sql, why) &&
-           note_version(conn, FIRST_SCHEMA, why);
+    return run(conn, postgres_tables_sql, why) && note_version(conn, FIRST_SCHEMA, why);
 }
 
 enum err pg_schema_upgrade(PGconn *conn, const char *const *later, struct failure *why)
@@ -108,9 +114,14 @@ enum err pg_schema_upgrade(PGconn *conn, const char *const *later, struct failur
 static enum err bring_forward(PGconn *conn, struct failure *why)
 {
     bool is_there = pg_run_number(conn, "SELECT count(to_regclass('meta'))", 0);
+    int64_t found = is_there ? number_in_meta(conn, "schema") : 0;
     if (is_there ? check_versions(conn, why) : !make_first(conn, why))
         return why->code;
-    return pg_schema_upgrade(conn, steps, why);
+    if (pg_schema_upgrade(conn, steps, why))
+        return why->code;
+    if (found < FUNCTIONS_SCHEMA && !run(conn, postgres_functions_sql, why))
+        return why->code;
+    return OK;
 }
 
 /* Stores value under name in meta.

@@ -5,7 +5,7 @@
  *       ▼  │     each continues when it has something to do, or all rest
  *   pg_writer    a writer with a connection:
  *
- *   commits ─► line ─► group ── commit_v100(writer, number, …) ──► answer ─► done
+ *   commits ─► line ─► group ── commit_v101(writer, number, …) ──► answer ─► done
  *                        ▲                                 │
  *                        └── connection lost: the same ────┘
  *                            group, the same number
@@ -221,10 +221,10 @@ static void send_step(struct pg_writer *writer)
 {
     switch (writer->step) {
     case PG_REST: break;
-    case PG_LEAD: call(writer, "lead_v100", &writer->lead_call.params); break;
+    case PG_LEAD: call(writer, "lead_v101", &writer->lead_call.params); break;
     case PG_GROUP:
-    case PG_VOID: call(writer, "commit_v100", &writer->params); break;
-    case PG_PURGE: call(writer, "purge_v100", &writer->params); break;
+    case PG_VOID: call(writer, "commit_v101", &writer->params); break;
+    case PG_PURGE: call(writer, "purge_v101", &writer->params); break;
     }
 }
 

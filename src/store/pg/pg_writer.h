@@ -14,10 +14,10 @@ struct pg_writers;
 /* The statement that a writer has sent, or resends once reconnected. */
 enum pg_step {
     PG_REST,  /* nothing */
-    PG_LEAD,  /* lead_v100 creates the rows of new environments; then the group follows */
-    PG_GROUP, /* commit_v100 */
-    PG_PURGE, /* purge_v100 */
-    PG_VOID,  /* commit_v100 of nothing, under a number that may still be in flight */
+    PG_LEAD,  /* lead_v101 creates the rows of new environments; then the group follows */
+    PG_GROUP, /* commit_v101 */
+    PG_PURGE, /* purge_v101 */
+    PG_VOID,  /* commit_v101 of nothing, under a number that may still be in flight */
 };
 
 struct pg_writer {

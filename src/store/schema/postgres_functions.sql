@@ -13,7 +13,7 @@
 
 -- Called when a process begins. Removes earlier processes of the same name, so that groups of
 -- theirs in flight are rejected. Returns its number; its writers are numbered from 16 times that.
-CREATE FUNCTION join_v100(my_name text, my_url text, my_version text, my_functions int,
+CREATE FUNCTION join_v101(my_name text, my_url text, my_version text, my_functions int,
     my_keys text[], writers int)
 RETURNS bigint LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -32,7 +32,7 @@ END $$;
 -- leader is gone or dead. A leader is dead if its beat is still the one in dead_beats. Creates
 -- missing rows of realms and environments. The earlier leader then fails to lock an environment's
 -- row, or finds another term in it. Returns no rows for a realm that another gateway leads.
-CREATE FUNCTION lead_v100(me bigint, my_realms int[], envs int[], env_realms int[],
+CREATE FUNCTION lead_v101(me bigint, my_realms int[], envs int[], env_realms int[],
     dead bigint[], dead_beats bigint[])
 RETURNS TABLE (led_realm int, led_term bigint, led_env int, led_seq bigint, led_purged bigint,
     led_floor bigint, led_stored bigint)
@@ -76,7 +76,7 @@ END $$;
 -- Counts a beat of a gateway, and returns all gateways and the leader. A beat may be lost in a crash
 -- of the server, so it does not wait for the disk. If the gateway's row is gone, nothing is counted
 -- and its number is not among those that are returned.
-CREATE FUNCTION beat_v100(me bigint, my_draining int)
+CREATE FUNCTION beat_v101(me bigint, my_draining int)
 RETURNS TABLE (seen_clock bigint, seen_leader bigint, seen_id bigint, seen_beat bigint,
     seen_draining boolean, seen_name text)
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -91,7 +91,7 @@ END $$;
 
 -- Called when a process ends and has nothing in flight, so that no other process has to wait until
 -- it counts as dead.
-CREATE FUNCTION leave_v100(me bigint) RETURNS void
+CREATE FUNCTION leave_v101(me bigint) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     DELETE FROM writer WHERE gateway = me;
@@ -102,16 +102,16 @@ END $$;
 
 -- A commit of the group: the number of its claims, and a byte for each of its changes; 0: the next
 -- run, 1: the next document.
-CREATE TYPE commit_request_v100 AS (now_ms bigint, claims int, changes bytea);
+CREATE TYPE commit_request_v101 AS (now_ms bigint, claims int, changes bytea);
 
 -- head: index of its environment in envs, from 1. earlier: index in claims, from 1, of the previous
 -- claim of the same request on the same key; 0: none.
-CREATE TYPE commit_claim_v100 AS (head int, kind smallint, expires_at bigint, release boolean,
+CREATE TYPE commit_claim_v101 AS (head int, kind smallint, expires_at bigint, release boolean,
     earlier int, owner bytea, instead_of bytea, key bytea);
 
 -- again: the same request has already written it, so its version need not be checked.
 -- bytes: its stored bytes from now on. body NULL: the document is removed.
-CREATE TYPE commit_document_v100 AS (head int, kind smallint, expected bigint, again boolean,
+CREATE TYPE commit_document_v101 AS (head int, kind smallint, expected bigint, again boolean,
     bytes bigint, stale_at bigint, name bytea, body bytea);
 
 -- In an update, columns that never change are NULL. puts: packets that are written, 1 payload,
@@ -119,7 +119,7 @@ CREATE TYPE commit_document_v100 AS (head int, kind smallint, expected bigint, a
 -- bytes: stored bytes from now on. For a new run this is everything that counts; for an update
 -- only these packets and the row's texts, without tags and columns that never change. task_at: index
 -- in tasks, from 1, of the counter that numbers the new run; 0: none.
-CREATE TYPE commit_run_v100 AS (head int, id bytea, expected bigint, again boolean, marks int,
+CREATE TYPE commit_run_v101 AS (head int, id bytea, expected bigint, again boolean, marks int,
     puts int, bytes bigint, task_at int, packet bytea, tags bytea, tag_names bytea[],
     snapshot bigint, whole_rev bigint, metadata_rev bigint, output_rev bigint,
     status smallint, execution smallint, machine smallint, flags int, attempt int, depth int,
@@ -131,12 +131,12 @@ CREATE TYPE commit_run_v100 AS (head int, id bytea, expected bigint, again boole
     concurrency_key bytea, worker_version bytea, ttl bytea, region bytea, batch bytea,
     parent bytea, root bytea, schedule bytea, idempotency_key bytea, idempotency_shown bytea,
     worker_request bytea, waits bytea, streams bytea, metadata_request bytea, bulk bytea,
-    external_deployment bytea,
+    external_deployment bytea, limits bytea,
     payload bytea, payload_type bytea, metadata bytea, metadata_seed bytea, output bytea,
     output_type bytea, error bytea);
 
 -- Splits tags as in their column: "3:one,3:two,".
-CREATE FUNCTION tags_v100(tags bytea) RETURNS SETOF bytea
+CREATE FUNCTION tags_v101(tags bytea) RETURNS SETOF bytea
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     at int := 1;
@@ -155,7 +155,7 @@ END $$;
 -- 'g': the writer is gone. 'o': a later group was written already, or groups before this one, which
 -- were answered, are missing. In that last case an older copy of the database was restored. This
 -- is another history, in which clients' positions have other meanings, so the epoch is renewed.
-CREATE FUNCTION begin_group_v100(writer_id bigint, number bigint, durability text) RETURNS bytea
+CREATE FUNCTION begin_group_v101(writer_id bigint, number bigint, durability text) RETURNS bytea
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     last bigint;
@@ -175,10 +175,10 @@ BEGIN
 END $$;
 
 -- Inserts new runs with their tags and packets, by one statement per table: those from index first
--- on that have a seq. has: the packets that some of them have, as in puts of commit_run_v100; 8:
+-- on that have a seq. has: the packets that some of them have, as in puts of commit_run_v101; 8:
 -- some have tags. Each statement materializes all runs of the group, so work_mem is raised: they
 -- are in memory already.
-CREATE FUNCTION insert_runs_v100(envs int[], runs commit_run_v100[], seqs bigint[], numbers bigint[],
+CREATE FUNCTION insert_runs_v101(envs int[], runs commit_run_v101[], seqs bigint[], numbers bigint[],
     first bigint, has int)
 RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT SET work_mem = '256MB' AS $$
 BEGIN
@@ -189,7 +189,7 @@ BEGIN
         queue_position, due_at, cost_cents, base_cost_cents, task, queue, concurrency_key,
         worker_version, ttl, region, batch, parent, root, schedule, idempotency_key,
         idempotency_shown, worker_request, waits, streams, metadata_request, bulk,
-        external_deployment)
+        external_deployment, limits)
     SELECT envs[r.head], r.id, r.tags, numbers[r.ordinality], 1, r.snapshot, seqs[r.ordinality],
         seqs[r.ordinality], seqs[r.ordinality],
         CASE WHEN r.marks & 8 <> 0 THEN seqs[r.ordinality] ELSE 0 END, r.status, r.execution,
@@ -199,7 +199,7 @@ BEGIN
         r.queue_position, r.due_at, r.cost_cents, r.base_cost_cents, r.task, r.queue,
         r.concurrency_key, r.worker_version, r.ttl, r.region, r.batch, r.parent, r.root,
         r.schedule, r.idempotency_key, r.idempotency_shown, r.worker_request, r.waits,
-        r.streams, r.metadata_request, r.bulk, r.external_deployment
+        r.streams, r.metadata_request, r.bulk, r.external_deployment, r.limits
     FROM unnest(runs) WITH ORDINALITY r
     WHERE r.ordinality >= first AND seqs[r.ordinality] IS NOT NULL;
     IF has & 8 <> 0 THEN
@@ -241,9 +241,9 @@ END $$;
 -- changes a run that was not inserted yet. In a group of several requests it is not checked whether
 -- a new run exists already, because ids are random: the index rejects the whole group, and the
 -- gateway sends its requests one by one.
-CREATE FUNCTION commit_v100(writer_id bigint, number bigint, durability text, sweep_ms bigint,
-    envs int[], terms bigint[], task_envs int[], tasks bytea[], requests commit_request_v100[],
-    claims commit_claim_v100[], runs commit_run_v100[], documents commit_document_v100[])
+CREATE FUNCTION commit_v101(writer_id bigint, number bigint, durability text, sweep_ms bigint,
+    envs int[], terms bigint[], task_envs int[], tasks bytea[], requests commit_request_v101[],
+    claims commit_claim_v101[], runs commit_run_v101[], documents commit_document_v101[])
 RETURNS bytea LANGUAGE plpgsql
 SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET lock_timeout = '4s'
 SET plan_cache_mode = force_generic_plan AS $$
@@ -263,10 +263,10 @@ DECLARE
     said bytea := '';
     status text;
     details bytea;
-    request commit_request_v100;
-    c commit_claim_v100;
-    d commit_document_v100;
-    r commit_run_v100;
+    request commit_request_v101;
+    c commit_claim_v101;
+    d commit_document_v101;
+    r commit_run_v101;
     first_claim int := 1;
     next_run int := 1;
     next_document int := 1;
@@ -282,13 +282,13 @@ DECLARE
     my_seq bigint;
     size bigint;
     old_tags bytea;
-    new_ids bytea[] := '{}'; -- new runs that insert_runs_v100 has still to write: their ids,
+    new_ids bytea[] := '{}'; -- new runs that insert_runs_v101 has still to write: their ids,
     new_seqs bigint[];       -- by their places in runs their seqs
     new_numbers bigint[];    -- and numbers,
     unwritten int := 1;      -- the place before which no such run is,
-    has int := 0;            -- and what some of them have, as insert_runs_v100 takes it
+    has int := 0;            -- and what some of them have, as insert_runs_v101 takes it
 BEGIN
-    reply := begin_group_v100(writer_id, number, durability);
+    reply := begin_group_v101(writer_id, number, durability);
     IF reply IS NOT NULL THEN
         RETURN reply;
     END IF;
@@ -380,7 +380,7 @@ BEGIN
                 END IF;
                 CONTINUE WHEN r.again OR (r.expected = 0 AND cardinality(requests) > 1);
                 IF r.id = ANY (new_ids) THEN
-                    PERFORM insert_runs_v100(envs, runs, new_seqs, new_numbers, unwritten, has);
+                    PERFORM insert_runs_v101(envs, runs, new_seqs, new_numbers, unwritten, has);
                     unwritten := in_runs;
                     new_ids := '{}';
                 END IF;
@@ -481,12 +481,13 @@ BEGIN
             END IF;
 
             IF r.again AND r.id = ANY (new_ids) THEN
-                PERFORM insert_runs_v100(envs, runs, new_seqs, new_numbers, unwritten, has);
+                PERFORM insert_runs_v101(envs, runs, new_seqs, new_numbers, unwritten, has);
                 unwritten := in_runs;
                 new_ids := '{}';
             END IF;
             SELECT x.tags, size - coalesce(octet_length(x.queue), 0)
                 - coalesce(octet_length(x.concurrency_key), 0)
+                - coalesce(octet_length(x.limits), 0)
                 - coalesce(octet_length(x.worker_version), 0) - coalesce(octet_length(x.ttl), 0)
                 - coalesce(octet_length(x.region), 0)
                 - coalesce(octet_length(x.idempotency_key), 0)
@@ -510,7 +511,7 @@ BEGIN
                 delayed_until = r.delayed_until, expired_at = r.expired_at,
                 queue_position = r.queue_position, due_at = r.due_at,
                 cost_cents = r.cost_cents, base_cost_cents = r.base_cost_cents,
-                queue = r.queue, concurrency_key = r.concurrency_key,
+                queue = r.queue, concurrency_key = r.concurrency_key, limits = r.limits,
                 worker_version = r.worker_version, ttl = r.ttl, region = r.region,
                 idempotency_key = r.idempotency_key, idempotency_shown = r.idempotency_shown,
                 worker_request = r.worker_request, waits = r.waits, streams = r.streams,
@@ -519,7 +520,7 @@ BEGIN
             IF r.marks & 1 <> 0 AND r.tags IS DISTINCT FROM old_tags THEN
                 size := size + 2 * (coalesce(octet_length(r.tags), 0)
                     - coalesce(octet_length(old_tags), 0));
-                DELETE FROM run_tag x USING tags_v100(old_tags) t
+                DELETE FROM run_tag x USING tags_v101(old_tags) t
                 WHERE x.env = my_env AND x.tag = t AND x.id = r.id;
                 INSERT INTO run_tag (env, tag, id)
                 SELECT DISTINCT my_env, t, r.id FROM unnest(r.tag_names) t;
@@ -555,7 +556,7 @@ BEGIN
     END LOOP;
 
     IF cardinality(new_ids) > 0 THEN
-        PERFORM insert_runs_v100(envs, runs, new_seqs, new_numbers, unwritten, has);
+        PERFORM insert_runs_v101(envs, runs, new_seqs, new_numbers, unwritten, has);
     END IF;
 
     FOR at IN 1 .. task_count LOOP
@@ -599,7 +600,7 @@ END $$;
 
 -- Removes the documents with these names; of traces (kind 15) also the pieces, whose bytes count.
 -- "0" is the character after "/".
-CREATE FUNCTION remove_documents_v100(my_env int, my_kind int, names bytea[], OUT count int,
+CREATE FUNCTION remove_documents_v101(my_env int, my_kind int, names bytea[], OUT count int,
     OUT bytes bigint)
 LANGUAGE sql SET search_path FROM CURRENT AS $$
     WITH gone AS (DELETE FROM document WHERE kind = my_kind AND env = my_env
@@ -616,7 +617,7 @@ $$;
 
 -- Carries out a store_purge. Returns a binary answer: 'p', the number of runs, 1 if more documents
 -- (or claims, or counters) may be left, then seq, purged, floor and the growth; 'm': moved.
-CREATE FUNCTION purge_v100(writer_id bigint, number bigint, durability text, my_env int,
+CREATE FUNCTION purge_v101(writer_id bigint, number bigint, durability text, my_env int,
     my_term bigint, before bigint, documents_before bigint, at_most int, whole boolean,
     now_ms bigint)
 RETURNS bytea LANGUAGE plpgsql
@@ -634,7 +635,7 @@ DECLARE
     names bytea[];
     more boolean := false;
 BEGIN
-    reply := begin_group_v100(writer_id, number, durability);
+    reply := begin_group_v101(writer_id, number, durability);
     IF reply IS NOT NULL THEN
         RETURN reply;
     END IF;
@@ -656,7 +657,7 @@ BEGIN
             ORDER BY x.updated_at, x.id LIMIT at_most + 1) y) p;
     runs := coalesce(cardinality(ids), 0);
     IF runs > 0 THEN
-        DELETE FROM run_tag t USING run x, tags_v100(x.tags) name
+        DELETE FROM run_tag t USING run x, tags_v101(x.tags) name
         WHERE x.env = my_env AND x.id = ANY (ids)
             AND t.env = my_env AND t.tag = name AND t.id = x.id;
         WITH gone AS (DELETE FROM run_payload x WHERE x.env = my_env AND x.id = ANY (ids)
@@ -675,6 +676,7 @@ BEGIN
         WITH gone AS (DELETE FROM run x WHERE x.env = my_env AND x.id = ANY (ids)
             RETURNING 1536 + 2 * coalesce(octet_length(tags), 0) + coalesce(octet_length(task), 0)
                 + coalesce(octet_length(queue), 0) + coalesce(octet_length(concurrency_key), 0)
+                + coalesce(octet_length(limits), 0)
                 + coalesce(octet_length(worker_version), 0) + coalesce(octet_length(ttl), 0)
                 + coalesce(octet_length(region), 0) + coalesce(octet_length(batch), 0)
                 + coalesce(octet_length(parent), 0) + coalesce(octet_length(root), 0)
@@ -687,7 +689,7 @@ BEGIN
                 + coalesce(octet_length(external_deployment), 0) AS size)
         SELECT coalesce(sum(gone.size), 0) INTO size FROM gone;
         freed := freed + size;
-        SELECT g.bytes INTO size FROM remove_documents_v100(my_env, 15, ids) g; -- traces
+        SELECT g.bytes INTO size FROM remove_documents_v101(my_env, 15, ids) g; -- traces
         freed := freed + size;
     END IF;
 
@@ -697,7 +699,7 @@ BEGIN
             AND NOT EXISTS (SELECT 1 FROM run y WHERE y.env = my_env AND y.batch = x.name)
         LIMIT at_most) p;
     SELECT g.count, freed + g.bytes INTO removed, freed
-    FROM remove_documents_v100(my_env, 6, names) g;
+    FROM remove_documents_v101(my_env, 6, names) g;
     more := more OR removed = at_most;
 
     -- Packets that no run names.
@@ -709,7 +711,7 @@ BEGIN
                 AND sha256(y.body) = sha256(x.name) AND y.type = 'application/store')
         LIMIT at_most) p;
     SELECT g.count, freed + g.bytes INTO removed, freed
-    FROM remove_documents_v100(my_env, 12, names) g;
+    FROM remove_documents_v101(my_env, 12, names) g;
     more := more OR removed = at_most;
 
     -- Waitpoints that are stale, and that no unfinished run has among its waits.
@@ -721,7 +723,7 @@ BEGIN
                 AND position('"'::bytea || x.name || '"'::bytea IN y.waits) > 0)
         LIMIT at_most) p;
     SELECT g.count, freed + g.bytes INTO removed, freed
-    FROM remove_documents_v100(my_env, 9, names) g;
+    FROM remove_documents_v101(my_env, 9, names) g;
     more := more OR removed = at_most;
 
     -- Claims that are over; of an environment that is over, all of them, and its counters.
@@ -752,7 +754,7 @@ END $$;
 
 -- Returns true if the realm is led in that term. No other process can then take the lead before the
 -- caller's transaction ends.
-CREATE FUNCTION leads_v100(my_realm int, my_term bigint) RETURNS boolean
+CREATE FUNCTION leads_v101(my_realm int, my_term bigint) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     PERFORM 1 FROM realm WHERE realm = my_realm AND term = my_term FOR KEY SHARE;
@@ -762,7 +764,7 @@ END $$;
 -- Inserts or replaces a piece, so that a call whose answer was lost can be repeated. Returns 'o':
 -- written; 'm' (moved): another process leads; 'l' (lost): this is piece 0, and not all other pieces
 -- exist. Piece 0 also removes extra pieces of an earlier file of that name.
-CREATE FUNCTION put_piece_v100(durability text, my_realm int, my_term bigint, my_env int,
+CREATE FUNCTION put_piece_v101(durability text, my_realm int, my_term bigint, my_env int,
     my_name bytea, my_piece int, my_size bigint, my_body bytea)
 RETURNS text LANGUAGE plpgsql
 SET search_path FROM CURRENT SET enable_seqscan = off SET lock_timeout = '4s' AS $$
@@ -771,7 +773,7 @@ DECLARE
     found_others bigint;
 BEGIN
     PERFORM set_config('synchronous_commit', durability, true);
-    IF NOT leads_v100(my_realm, my_term) THEN
+    IF NOT leads_v101(my_realm, my_term) THEN
         RETURN 'm';
     END IF;
     IF my_piece = 0 THEN
@@ -789,13 +791,13 @@ BEGIN
 END $$;
 
 -- Removes a file, even an incomplete one. Returns 'o' or 'm' as above.
-CREATE FUNCTION remove_file_v100(durability text, my_realm int, my_term bigint, my_env int,
+CREATE FUNCTION remove_file_v101(durability text, my_realm int, my_term bigint, my_env int,
     my_name bytea)
 RETURNS text LANGUAGE plpgsql
 SET search_path FROM CURRENT SET enable_seqscan = off SET lock_timeout = '4s' AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', durability, true);
-    IF NOT leads_v100(my_realm, my_term) THEN
+    IF NOT leads_v101(my_realm, my_term) THEN
         RETURN 'm';
     END IF;
     DELETE FROM deployed_file f WHERE f.env = my_env AND f.name = my_name;

@@ -9,7 +9,10 @@
 /* Generated from schema/sqlite.sql by the build. */
 extern const char sqlite_tables_sql[];
 
-static const char *const steps[] = { NULL };
+static const char *const steps[] = {
+    "ALTER TABLE run ADD COLUMN limits TEXT", /* 101 */
+    NULL,
+};
 static_assert(SQLITE_FIRST_SCHEMA + sizeof(steps) / sizeof(steps[0]) - 1 ==
                   SQLITE_NEWEST_SCHEMA,
               "each step has its version");

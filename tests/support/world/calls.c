@@ -62,6 +62,7 @@ static void fill_in(struct world *world, struct trigger *item, const struct wish
     rare->parent = text_of(wish->parent);
     run->worker_version = text_of(wish->version);
     rare->concurrency_key = text_of(wish->concurrency_key);
+    rare->limits = text_of(wish->limits);
     rare->external_deployment = text_of(wish->external);
     run->metadata = text_of(wish->metadata);
     run->payload = text_of(wish->payload ? wish->payload : "{\"n\":1}");

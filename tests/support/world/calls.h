@@ -17,7 +17,7 @@ struct wish {
     const char *task; /* default: "hello" */
     const char *key;  /* idempotency key */
     int64_t key_ms;   /* its lifetime; 0: an hour */
-    const char *ttl, *parent, *version, *tags, *metadata, *concurrency_key;
+    const char *ttl, *parent, *version, *tags, *metadata, *concurrency_key, *limits;
     const char *external; /* a user's id of a deployment */
     int64_t delay_ms;
     uint16_t max_attempts;

@@ -23,7 +23,7 @@ const char *pg_world_relay_url(void);
 const char *pg_world_ask(const char *sql);
 
 /* Gives an order to the server: "stop immediate", "stop fast", "kill", "start",
- * "readonly on", "freeze", "continue", "endbackends kill commit_v100"; or to the relay:
+ * "readonly on", "freeze", "continue", "endbackends kill commit_v101"; or to the relay:
  * "hold client", "pass", "refuse", "accept". Returns the result, valid until the next
  * order. */
 const char *pg_world_order(const char *format, ...) __attribute__((format(printf, 1, 2)));

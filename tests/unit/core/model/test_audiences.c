@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/model/queue.h"
+#include "tests/support/world/seat.h"
 #include "tests/support/world/sim.h"
 #include "tests/support/world/unit.h"
 
@@ -39,16 +40,17 @@ static void put_to_wait(struct scene *scene, struct job *job)
     job->waiting = true;
     job->running = false;
     job->item.audience = (uint16_t)draw(draws, AUDIENCES);
-    queues_wait(&scene->queues, &job->item, slice_of(queue_names[job->queue]),
-                slice_of(key_names[job->key]), (int64_t)draw(draws, 20));
+    queues_wait(&scene->queues, &job->item,
+                SEAT(slice_of(queue_names[job->queue]), slice_of(key_names[job->key])),
+                (int64_t)draw(draws, 20));
 }
 
 static void put_to_run(struct scene *scene, struct job *job)
 {
     job->waiting = false;
     job->running = true;
-    queues_run(&scene->queues, &job->item, slice_of(queue_names[job->queue]),
-               slice_of(key_names[job->key]));
+    queues_run(&scene->queues, &job->item,
+               SEAT(slice_of(queue_names[job->queue]), slice_of(key_names[job->key])));
 }
 
 static void put_away(struct scene *scene, struct job *job)
@@ -165,7 +167,7 @@ static void items_of_another_audience_cost_nothing(void **state)
     for (unsigned i = 0; i <= MANY; i++) {
         snprintf(many[i].id, sizeof(many[i].id), "%06u", i);
         many[i].item.audience = i == MANY;
-        queues_wait(&queues, &many[i].item, SLICE("q"), SLICE(""), i);
+        queues_wait(&queues, &many[i].item, SEAT(SLICE("q"), SLICE("")), i);
     }
     assert_ptr_equal(queues_next(&queues, 1), own);
     uint32_t first = many[0].item.place, last = many[MANY - 1].item.place;

@@ -6,6 +6,7 @@
 
 #include "core/model/queue.h"
 #include "tests/support/world/calls.h"
+#include "tests/support/world/seat.h"
 
 /* ---- who is next, written down ---- */
 
@@ -55,8 +56,8 @@ static void arrive(struct scene *scene, const struct arrival *arrival)
         snprintf(run->id, sizeof(run->id), "%s%04zu", arrival->queue, scene->count++);
         snprintf(run->queue, sizeof(run->queue), "%s", arrival->queue);
         snprintf(run->key, sizeof(run->key), "%s", arrival->key);
-        queues_wait(&scene->queues, &run->item, slice_of(run->queue), slice_of(run->key),
-                    arrival->position + i);
+        queues_wait(&scene->queues, &run->item,
+                    SEAT(slice_of(run->queue), slice_of(run->key)), arrival->position + i);
     }
 }
 
@@ -66,7 +67,7 @@ static struct waiting *serve(struct scene *scene)
     struct queue_item *item = queues_next(&scene->queues, 0);
     struct waiting *run = item ? waiting_of(item) : NULL;
     if (run)
-        queues_run(&scene->queues, item, slice_of(run->queue), slice_of(run->key));
+        queues_run(&scene->queues, item, SEAT(slice_of(run->queue), slice_of(run->key)));
     return run;
 }
 

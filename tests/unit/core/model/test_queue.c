@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "core/model/queue.h"
+#include "tests/support/world/seat.h"
 
 struct job {
     struct queue_item item;
@@ -40,12 +41,12 @@ static const char *resumed_id(const struct queues *queues)
 
 static void wait_in(struct queues *queues, struct job *job, const char *queue, int64_t at)
 {
-    queues_wait(queues, &job->item, slice_of(queue), (struct slice){ 0 }, at);
+    queues_wait(queues, &job->item, SEAT(slice_of(queue), (struct slice){ 0 }), at);
 }
 
 static void start(struct queues *queues, struct job *job, const char *queue)
 {
-    queues_run(queues, &job->item, slice_of(queue), (struct slice){ 0 });
+    queues_run(queues, &job->item, SEAT(slice_of(queue), (struct slice){ 0 }));
 }
 
 static void set_paused(struct queues *queues, const char *queue, bool paused)
@@ -110,13 +111,13 @@ static void limit_applies_to_each_concurrency_key(void **state)
     struct queues queues;
     queues_init(&queues, 10, job_id);
     queues_set_limit(&queues, SLICE("q"), 1);
-    queues_wait(&queues, &a.item, SLICE("q"), SLICE("ann"), 1);
-    queues_wait(&queues, &b.item, SLICE("q"), SLICE("ann"), 2);
-    queues_wait(&queues, &c.item, SLICE("q"), SLICE("bob"), 3);
+    queues_wait(&queues, &a.item, SEAT(SLICE("q"), SLICE("ann")), 1);
+    queues_wait(&queues, &b.item, SEAT(SLICE("q"), SLICE("ann")), 2);
+    queues_wait(&queues, &c.item, SEAT(SLICE("q"), SLICE("bob")), 3);
 
-    queues_run(&queues, &a.item, SLICE("q"), SLICE("ann"));
+    queues_run(&queues, &a.item, SEAT(SLICE("q"), SLICE("ann")));
     assert_string_equal(next_id(&queues), "c");
-    queues_run(&queues, &c.item, SLICE("q"), SLICE("bob"));
+    queues_run(&queues, &c.item, SEAT(SLICE("q"), SLICE("bob")));
     assert_string_equal(next_id(&queues), "none");
     assert_int_equal(queues_figures(&queues, SLICE("q")).running, 2);
     assert_int_equal(queues_figures(&queues, SLICE("q")).waiting, 1);
@@ -138,13 +139,13 @@ static void total_applies_to_all_concurrency_keys_together(void **state)
     assert_int_equal(queues_figures(&queues, SLICE("q")).total, UINT32_MAX);
     queues_set_limit(&queues, SLICE("q"), 5);
     queues_set_total(&queues, SLICE("q"), 1);
-    queues_wait(&queues, &a.item, SLICE("q"), SLICE("ann"), 1);
-    queues_wait(&queues, &b.item, SLICE("q"), SLICE("bob"), 2);
-    queues_wait_again(&queues, &c.item, SLICE("q"), SLICE("bob"), 3);
-    queues_run(&queues, &a.item, SLICE("q"), SLICE("ann"));
+    queues_wait(&queues, &a.item, SEAT(SLICE("q"), SLICE("ann")), 1);
+    queues_wait(&queues, &b.item, SEAT(SLICE("q"), SLICE("bob")), 2);
+    queues_wait_again(&queues, &c.item, SEAT(SLICE("q"), SLICE("bob")), 3);
+    queues_run(&queues, &a.item, SEAT(SLICE("q"), SLICE("ann")));
     assert_string_equal(next_id(&queues), "none");
     assert_string_equal(resumed_id(&queues), "none");
-    assert_false(queues_has_slot(&queues, SLICE("q"), SLICE("bob")));
+    assert_false(queues_has_slot(&queues, SEAT(SLICE("q"), SLICE("bob"))));
     struct queue_standing standing = queues_standing(&queues, &b.item, 10);
     assert_int_equal(standing.total, 1);
     assert_int_equal(standing.total_running, 1);
@@ -207,20 +208,20 @@ static void resumed_item_needs_a_slot_even_in_a_paused_queue(void **state)
     queues_set_limit(&queues, SLICE("q"), 1);
     start(&queues, &a, "q");
     wait_in(&queues, &b, "q", 1);
-    queues_wait_again(&queues, &c.item, SLICE("q"), (struct slice){ 0 }, 2);
+    queues_wait_again(&queues, &c.item, SEAT(SLICE("q"), (struct slice){ 0 }), 2);
     assert_string_equal(resumed_id(&queues), "none");
-    assert_false(queues_has_slot(&queues, SLICE("q"), (struct slice){ 0 }));
+    assert_false(queues_has_slot(&queues, SEAT(SLICE("q"), (struct slice){ 0 })));
     assert_int_equal(queues.waiting, 1); /* only those that have not started */
     assert_int_equal(queues_figures(&queues, SLICE("q")).waiting, 1);
     assert_ptr_equal(queues_oldest(&queues), &b.item);
 
     set_paused(&queues, "q", true);
     queues_leave(&queues, &a.item);
-    assert_true(queues_has_slot(&queues, SLICE("q"), (struct slice){ 0 }));
+    assert_true(queues_has_slot(&queues, SEAT(SLICE("q"), (struct slice){ 0 })));
     assert_string_equal(next_id(&queues), "none");
     assert_string_equal(resumed_id(&queues), "c");
     queues.limit = 0;
-    assert_false(queues_has_slot(&queues, SLICE("q"), (struct slice){ 0 }));
+    assert_false(queues_has_slot(&queues, SEAT(SLICE("q"), (struct slice){ 0 })));
     assert_string_equal(resumed_id(&queues), "none");
     queues.limit = 1;
     start(&queues, &c, "q");
@@ -265,10 +266,10 @@ static void configured_queue_stays_until_its_settings_are_removed(void **state)
     assert_int_equal(queues_figures(&queues, SLICE("q")).limit, 2);
     assert_int_equal(queues_figures(&queues, SLICE("q")).base, UINT32_MAX);
     assert_int_equal(queues_figures(&queues, SLICE("q")).settings.version, 2);
-    assert_int_equal(queues.configured.used, 1);
+    assert_int_equal(queues.own.configured.used, 1);
     queues_configure(&queues, SLICE("q"), &none);
     assert_false(queues_figures(&queues, SLICE("q")).known);
-    assert_int_equal(queues.configured.used, 0);
+    assert_int_equal(queues.own.configured.used, 0);
     queues_finish(&queues);
 }
 
@@ -280,16 +281,16 @@ static void configured_queues_count_in_the_quota_of_their_project(void **state)
     struct queues queues[2];
     for (size_t i = 0; i < 2; i++) {
         queues_init(&queues[i], 10, job_id);
-        queues[i].configured.outer = &project;
+        queues[i].own.configured.outer = &project;
         queues_configure(&queues[i], SLICE("a"), &paused);
     }
     queues_configure(&queues[0], SLICE("b"), &paused);
     queues_configure(&queues[0], SLICE("b"), &paused);
     assert_int_equal(project.used, 3);
-    assert_false(quota_has(&queues[1].configured, 1));
+    assert_false(quota_has(&queues[1].own.configured, 1));
     queues_configure(&queues[0], SLICE("a"), &none);
     assert_int_equal(project.used, 2);
-    assert_true(quota_has(&queues[1].configured, 1));
+    assert_true(quota_has(&queues[1].own.configured, 1));
     queues_finish(&queues[0]);
     assert_int_equal(project.used, 1);
     queues_finish(&queues[1]);
@@ -479,8 +480,9 @@ static void put_to_wait(struct model *model, struct job *job)
     job->position = (int64_t)draw(model, 50) - 10;
     job->waiting = true;
     settle(model);
-    queues_wait(&model->queues, &job->item, slice_of(queue_names[job->queue]),
-                slice_of(key_names[job->key]), job->position);
+    queues_wait(&model->queues, &job->item,
+                SEAT(slice_of(queue_names[job->queue]), slice_of(key_names[job->key])),
+                job->position);
 }
 
 static void put_to_run(struct model *model, struct job *job)
@@ -496,8 +498,8 @@ static void put_to_run(struct model *model, struct job *job)
     detach(model, job);
     job->running = true;
     settle(model);
-    queues_run(&model->queues, &job->item, slice_of(queue_names[job->queue]),
-               slice_of(key_names[job->key]));
+    queues_run(&model->queues, &job->item,
+               SEAT(slice_of(queue_names[job->queue]), slice_of(key_names[job->key])));
 }
 
 static void override(struct model *model, unsigned queue)

@@ -346,7 +346,7 @@ static void cut_beats(const char *what, enum pg_side from)
     assert_int_equal(beat(a), STORE_OK);
     unsigned n = 0;
     do {
-        pg_world_strike(what, from, ++n, "beat_v100");
+        pg_world_strike(what, from, ++n, "beat_v101");
         uint64_t before = seen(a, "a")->beat;
         bool answered = try_beat(a) == STORE_OK;
         pg_world_order("forget");
@@ -375,7 +375,7 @@ static void take_cut_at_any_message_is_retried(void **state)
         assert_int_equal(take(a, NULL), STORE_OK);
         unsigned n = 0;
         do {
-            pg_world_strike("cut", sides[i], ++n, "lead_v100");
+            pg_world_strike("cut", sides[i], ++n, "lead_v101");
             try_take(a, NULL);
             pg_world_order("forget");
             assert_int_equal(take(a, NULL), STORE_OK);

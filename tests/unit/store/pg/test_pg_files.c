@@ -347,13 +347,13 @@ static void file_is_complete_whatever_message_is_lost(void **state)
             if (i / 2 == 3 && side == PG_SERVER)
                 continue; /* only statements become ghosts */
             pg_world_strike(strikes[i / 2], side, at,
-                            at % 2 ? "put_piece_v100" : "whole.size");
+                            at % 2 ? "put_piece_v101" : "whole.size");
             put_all(a, "x", size);
             assert_is_there(a, "x", size);
             struck += pg_world_struck();
             pg_world_order("pass");
         }
-        pg_world_strike("cut", side, 1, "remove_file_v100");
+        pg_world_strike("cut", side, 1, "remove_file_v101");
         assert_int_equal(remove_file(a, "x"), STORE_OK);
         struck += pg_world_struck();
         pg_world_order("pass");

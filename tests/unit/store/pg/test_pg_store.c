@@ -176,7 +176,7 @@ static void commit_is_written_once_whatever_message_is_lost(void **state)
         for (unsigned at = 1; at <= 6; at++) {
             if (i / 2 == 3 && side == PG_SERVER)
                 continue; /* only statements become ghosts */
-            pg_world_strike(strikes[i / 2], side, at, "commit_v100");
+            pg_world_strike(strikes[i / 2], side, at, "commit_v101");
             assert_int_equal(commit_next(&own->world, &n), STORE_OK);
             struck += pg_world_struck();
             pg_world_order("pass");
@@ -286,7 +286,7 @@ static void ghost_of_a_rejected_commit_writes_nothing(void **state)
     snprintf(sql, sizeof(sql), "ALTER TABLE %s.run ADD CONSTRAINT no CHECK (task <> 'b')",
              own->schema);
     pg_world_ask(sql);
-    pg_world_strike("ghost", PG_CLIENT, 1, "commit_v100");
+    pg_world_strike("ghost", PG_CLIENT, 1, "commit_v101");
     assert_int_equal(commit_one(&own->world, new_run(ENV_A, 2, "b")), STORE_FAILED);
     assert_true(pg_world_struck());
     snprintf(sql, sizeof(sql), "ALTER TABLE %s.run DROP CONSTRAINT no", own->schema);
@@ -308,7 +308,7 @@ static void terminated_sessions_lose_no_commits(void **state)
         uv_run(&own_of(world)->loop, UV_RUN_NOWAIT);
         if (i % 60 == 30)
             pg_world_ask("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-                         " WHERE query LIKE '%commit_v100%' AND pid <> pg_backend_pid()");
+                         " WHERE query LIKE '%commit_v101%' AND pid <> pg_backend_pid()");
     }
     for (int i = 0; i < CROWD; i++)
         assert_int_equal(end(world, i), STORE_OK);
@@ -520,7 +520,7 @@ static void new_runs_are_inserted_together_despite_changes_of_old_runs(void **st
     world->reopen(world); /* a session reports its statistics at its end at the latest */
     static const char calls[] =
         "SELECT string_agg(calls::text, ' ' ORDER BY funcname DESC)"
-        " FROM pg_stat_user_functions WHERE funcname ~ '(commit|runs)_v100'";
+        " FROM pg_stat_user_functions WHERE funcname ~ '(commit|runs)_v101'";
     int inserts = 0, commits = 0;
     while (sscanf(pg_world_ask(calls), "%d %d", &inserts, &commits) != 2)
         uv_run(&own_of(world)->loop, UV_RUN_NOWAIT);

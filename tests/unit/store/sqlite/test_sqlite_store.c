@@ -164,7 +164,8 @@ static void database_of_a_newer_version_is_rejected(void **state)
     " ifnull(schedule, '') || ifnull(idempotency_key, '') ||"                              \
     " ifnull(idempotency_shown, '') || ifnull(worker_request, '') || ifnull(waits,"        \
     " '') || ifnull(streams, '') || ifnull(metadata_request, '') || ifnull(bulk, '') ||"   \
-    " ifnull(external_deployment, '') AS BLOB))), 0) FROM run WHERE env = e.env)"          \
+    " ifnull(external_deployment, '') || ifnull(limits, '') AS BLOB))), 0) FROM run"       \
+    " WHERE env = e.env)"                                                                  \
     " + (SELECT ifnull(sum(ifnull(length(body), 0) + length(CAST(ifnull(type, '') AS"      \
     " BLOB))), 0) FROM run_payload WHERE env = e.env)"                                     \
     " + (SELECT ifnull(sum(ifnull(length(body), 0) + ifnull(length(seed), 0)), 0)"         \

@@ -1,0 +1,245 @@
+/* queue_limits.c - the limits of queues and of keys, limits with names, and their settings. */
+#include "core/model/queue_parts.h"
+
+#include <assert.h>
+#include <ctype.h>
+
+enum { LIMIT_NAME_MAX = 128 };
+
+/* ---- settings ---- */
+
+void queues_register(struct queues *queues, struct slice queue)
+{
+    queue_named(&queues->own, queue)->registered++;
+}
+
+void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
+{
+    struct queue *q = queue_named(&queues->own, queue);
+    q->registered++;
+    q->base = limit;
+    queue_refresh_all(queues, q);
+}
+
+void queues_change_limit(struct queues *queues, struct slice queue, uint32_t limit)
+{
+    struct queue *q = queue_find(&queues->own, queue);
+    if (!q || !q->registered || q->base == limit)
+        return;
+    q->base = limit;
+    queue_refresh_all(queues, q);
+}
+
+void queues_set_total(struct queues *queues, struct slice queue, uint32_t total)
+{
+    struct queue *q = queue_find(&queues->own, queue);
+    if (!q || !q->registered)
+        return;
+    q->total = total;
+    queue_refresh_offers(queues, q);
+}
+
+static void forget(struct queues *queues, struct queue *queue)
+{
+    assert(queue && queue->registered);
+    if (--queue->registered)
+        return;
+    queue->base = queue->total = UINT32_MAX;
+    queue_refresh_all(queues, queue);
+    queue_free_if_unused(queues, queue);
+}
+
+void queues_forget_limit(struct queues *queues, struct slice queue)
+{
+    forget(queues, queue_find(&queues->own, queue));
+}
+
+static void configure(struct queues *queues, struct queue *queue,
+                      const struct queue_settings *settings)
+{
+    struct quota *configured = &queue_names_of(queues, queue)->configured;
+    quota_release(configured, queue_is_configured(queue));
+    queue->settings = *settings;
+    quota_take(configured, queue_is_configured(queue));
+    queue_refresh_all(queues, queue);
+    queue_free_if_unused(queues, queue);
+}
+
+void queues_configure(struct queues *queues, struct slice queue,
+                      const struct queue_settings *settings)
+{
+    configure(queues, queue_named(&queues->own, queue), settings);
+}
+
+static struct queue_figures figures_of(const struct queue *queue)
+{
+    if (!queue)
+        return (struct queue_figures){ .limit = UINT32_MAX,
+                                       .base = UINT32_MAX,
+                                       .total = UINT32_MAX,
+                                       .total_base = UINT32_MAX };
+    return (struct queue_figures){
+        .running = queue->running,
+        .waiting = queue->waiting,
+        .limit = queue_limit_of(queue),
+        .base = queue->base,
+        .total = queue_total_of(queue),
+        .total_base = queue->total,
+        .settings = queue->settings,
+        .known = true,
+        .registered = queue->registered > 0,
+    };
+}
+
+struct queue_figures queues_figures(const struct queues *queues, struct slice queue)
+{
+    return figures_of(queue_find(&queues->own, queue));
+}
+
+static struct slice name_at(const struct queue_names *names, uint64_t place)
+{
+    const struct ranked *found = ranking_at(&names->names, place);
+    return found ? queue_place_key(found) : (struct slice){ 0 };
+}
+
+struct slice queues_name_at(const struct queues *queues, uint64_t place)
+{
+    return name_at(&queues->own, place);
+}
+
+/* ---- limits ---- */
+
+bool limits_is_name(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!isalnum((unsigned char)name.ptr[i]) && name.ptr[i] != '-' &&
+            name.ptr[i] != '_')
+            return false;
+    return name.len > 0 && name.len <= LIMIT_NAME_MAX;
+}
+
+bool limits_allow_set(const struct queues *queues, struct slice limits)
+{
+    return queues->sets.count < SLOT_SETS_MAX || table_find(&queues->sets, limits);
+}
+
+void limits_register(struct queues *queues, struct slice limit)
+{
+    queue_named(&queues->limits, limit)->registered++;
+}
+
+void limits_change(struct queues *queues, struct slice limit, uint32_t per_key,
+                   uint32_t total)
+{
+    struct queue *found = queue_find(&queues->limits, limit);
+    if (!found || !found->registered)
+        return;
+    found->base = per_key;
+    found->total = total;
+    queue_refresh_all(queues, found);
+}
+
+void limits_forget(struct queues *queues, struct slice limit)
+{
+    forget(queues, queue_find(&queues->limits, limit));
+}
+
+void limits_configure(struct queues *queues, struct slice limit,
+                      const struct queue_settings *settings)
+{
+    configure(queues, queue_named(&queues->limits, limit), settings);
+}
+
+static void set_override(struct queues *queues, struct subqueue *pool, uint32_t per_key,
+                         int64_t until)
+{
+    queues->limits.overrides += (uint32_t)(per_key != UINT32_MAX);
+    queues->limits.overrides -= (uint32_t)(pool->override != UINT32_MAX);
+    pool->override = per_key;
+    pool->override_until = until;
+    queue_refresh_pool(queues, pool);
+    subqueue_free_if_empty(queues, pool);
+}
+
+void limits_override_key(struct queues *queues, struct slice limit,
+                         const struct limit_override *override)
+{
+    struct queue *found = queue_named(&queues->limits, limit);
+    set_override(queues, queue_subqueue(found, override->key), override->per_key,
+                 override->until);
+}
+
+static struct subqueue *next_override(const struct queue *limit, size_t *at)
+{
+    struct subqueue *pool;
+    while ((pool = table_next(&limit->subqueues, at)) && pool->override == UINT32_MAX)
+        ;
+    return pool;
+}
+
+static struct limit_override override_of(const struct subqueue *pool)
+{
+    return (struct limit_override){ subqueue_key(pool), pool->override,
+                                    pool->override_until };
+}
+
+bool limits_next_override(const struct queues *queues, struct slice limit, size_t *at,
+                          struct limit_override *out)
+{
+    const struct queue *found = queue_find(&queues->limits, limit);
+    const struct subqueue *pool = found ? next_override(found, at) : NULL;
+    if (pool)
+        *out = override_of(pool);
+    return pool;
+}
+
+/* Returns a pool whose override has ended at now_ms, and lowers next to the first end of
+ * the others that it passes. */
+static struct subqueue *ended_override(const struct queues *queues, int64_t now_ms,
+                                       int64_t *next)
+{
+    size_t at = 0;
+    for (struct queue *limit; (limit = table_next(&queues->limits.by_name, &at));) {
+        size_t key = 0;
+        for (struct subqueue *pool; (pool = next_override(limit, &key));) {
+            if (pool->override_until <= now_ms)
+                return pool;
+            *next = pool->override_until < *next ? pool->override_until : *next;
+        }
+    }
+    return NULL;
+}
+
+int64_t limits_end_overrides(struct queues *queues, int64_t now_ms)
+{
+    int64_t next = INT64_MAX;
+    struct subqueue *pool;
+    while (queues->limits.overrides && (pool = ended_override(queues, now_ms, &next))) {
+        set_override(queues, pool, UINT32_MAX, 0);
+        next = INT64_MAX;
+    }
+    return next;
+}
+
+struct queue_figures limits_figures(const struct queues *queues, struct slice limit)
+{
+    return figures_of(queue_find(&queues->limits, limit));
+}
+
+struct queue_figures limits_key_figures(const struct queues *queues, struct slice limit,
+                                        struct slice key, struct limit_override *out)
+{
+    const struct queue *found = queue_find(&queues->limits, limit);
+    const struct subqueue *pool =
+        found ? table_find(&found->subqueues, queue_name_present(key)) : NULL;
+    struct queue_figures figures = figures_of(found);
+    figures.running = pool ? pool->running : 0;
+    figures.limit = pool ? subqueue_limit(pool) : figures.limit;
+    *out = pool ? override_of(pool) : (struct limit_override){ key, UINT32_MAX, 0 };
+    return figures;
+}
+
+struct slice limits_name_at(const struct queues *queues, uint64_t place)
+{
+    return name_at(&queues->limits, place);
+}

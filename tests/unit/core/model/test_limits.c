@@ -1,0 +1,386 @@
+/* Limits with names: an item runs only when its queue and each of its limits have a slot. */
+#include "tests/support/world/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "core/model/queue.h"
+
+struct job {
+    struct queue_item item;
+    char id[16];
+    /* The model's view of it. */
+    bool waiting, running, resumes;
+    unsigned queue, key, set, audience;
+};
+
+static struct job *job_of(const struct queue_item *item)
+{
+    return (struct job *)(void *)item; /* its first member */
+}
+
+static struct slice job_id(const struct queue_item *item)
+{
+    return slice_of(job_of(item)->id);
+}
+
+static const char *next_id(const struct queues *queues)
+{
+    struct queue_item *item = queues_next(queues, 0);
+    return item ? job_of(item)->id : "none";
+}
+
+static struct queue_seat seat(const char *queue, const char *key, const char *limits)
+{
+    return (struct queue_seat){ .queue = slice_of(queue),
+                                .key = slice_of(key),
+                                .limits = limits ? slice_of(limits) : (struct slice){ 0 } };
+}
+
+static void declare(struct queues *queues, const char *limit, uint32_t per_key,
+                    uint32_t total)
+{
+    limits_register(queues, slice_of(limit));
+    limits_change(queues, slice_of(limit), per_key, total);
+}
+
+static void a_limit_holds_across_queues(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" }, b = { .id = "b" }, c = { .id = "c" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    declare(&queues, "openai", UINT32_MAX, 1);
+    queues_wait(&queues, &a.item, seat("one", "", "[\"openai\"]"), 1);
+    queues_wait(&queues, &b.item, seat("two", "", "[\"openai\"]"), 2);
+    queues_wait(&queues, &c.item, seat("two", "", NULL), 3);
+
+    queues_run(&queues, &a.item, seat("one", "", "[\"openai\"]"));
+    assert_string_equal(next_id(&queues), "c"); /* needs no limit */
+    struct queue_standing standing = queues_standing(&queues, &b.item, 0);
+    assert_true(slice_is(standing.of_limit.name, "openai"));
+    assert_true(standing.of_limit.is_total);
+    assert_int_equal(standing.of_limit.limit, 1);
+    assert_int_equal(standing.of_limit.running, 1);
+    assert_int_equal(limits_figures(&queues, SLICE("openai")).running, 1);
+    assert_int_equal(limits_figures(&queues, SLICE("openai")).waiting, 1);
+
+    queues_leave(&queues, &a.item);
+    assert_string_equal(next_id(&queues), "b");
+    queues_leave(&queues, &b.item);
+    queues_leave(&queues, &c.item);
+    queues_finish(&queues);
+}
+
+static void a_limit_per_key_counts_the_keys_of_all_queues(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" }, b = { .id = "b" }, c = { .id = "c" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    declare(&queues, "user", 1, 5);
+    queues_run(&queues, &a.item, seat("one", "ann", "[\"user\"]"));
+    queues_wait(&queues, &b.item, seat("two", "ann", "[\"user\"]"), 1);
+    queues_wait(&queues, &c.item, seat("two", "bob", "[\"user\"]"), 2);
+    assert_string_equal(next_id(&queues), "c");
+    assert_false(queues_has_slot(&queues, seat("two", "ann", "[\"user\"]")));
+
+    struct limit_override override = { SLICE("ann"), 2, 1000 }, now;
+    limits_override_key(&queues, SLICE("user"), &override);
+    assert_string_equal(next_id(&queues), "b");
+    assert_int_equal(limits_key_figures(&queues, SLICE("user"), SLICE("ann"), &now).limit,
+                     2);
+    assert_int_equal(now.until, 1000);
+    assert_int_equal(limits_end_overrides(&queues, 999), 1000);
+    assert_string_equal(next_id(&queues), "b");
+    assert_true(limits_end_overrides(&queues, 1000) == INT64_MAX);
+    assert_string_equal(next_id(&queues), "c");
+
+    queues_leave(&queues, &a.item);
+    queues_leave(&queues, &b.item);
+    queues_leave(&queues, &c.item);
+    queues_finish(&queues);
+}
+
+static void a_paused_limit_holds_back_only_what_has_not_run(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" }, b = { .id = "b" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    declare(&queues, "l", 2, 2);
+    queues_wait(&queues, &a.item, seat("q", "", "[\"l\"]"), 1);
+    queues_wait_again(&queues, &b.item, seat("q", "", "[\"l\"]"), 2);
+    limits_configure(&queues, SLICE("l"), &(struct queue_settings){ .paused = true });
+    assert_string_equal(next_id(&queues), "none");
+    assert_ptr_equal(queues_next(&queues, AUDIENCE_RESUMED), &b.item);
+    assert_true(queues_standing(&queues, &a.item, 0).of_limit.paused);
+    limits_configure(&queues, SLICE("l"), &(struct queue_settings){ 0 });
+    assert_string_equal(next_id(&queues), "a");
+    queues_leave(&queues, &a.item);
+    queues_leave(&queues, &b.item);
+    queues_finish(&queues);
+}
+
+static void runs_of_a_queue_keep_their_order_whatever_limits_they_need(void **state)
+{
+    (void)state;
+    struct job jobs[6] = { { .id = "0" }, { .id = "1" }, { .id = "2" },
+                           { .id = "3" }, { .id = "4" }, { .id = "5" } };
+    static const char *const sets[] = { NULL, "[\"a\"]", "[\"a\",\"b\"]" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    for (int i = 5; i >= 0; i--)
+        queues_wait(&queues, &jobs[i].item, seat("q", "", sets[i % 3]), i);
+    for (int i = 0; i < 6; i++) {
+        assert_string_equal(next_id(&queues), jobs[i].id);
+        queues_run(&queues, &jobs[i].item, seat("q", "", sets[i % 3]));
+    }
+    for (int i = 0; i < 6; i++)
+        queues_leave(&queues, &jobs[i].item);
+    queues_finish(&queues);
+}
+
+static void names_of_limits_do_not_stay(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    queues_wait(&queues, &a.item, seat("q", "k", "[\"x\",\"y\"]"), 1);
+    assert_int_equal(limits_count(&queues), 2);
+    queues_run(&queues, &a.item, seat("q", "k", "[\"x\",\"y\"]"));
+    queues_leave(&queues, &a.item);
+    assert_int_equal(limits_count(&queues), 0);
+    declare(&queues, "x", 1, 1);
+    limits_forget(&queues, SLICE("x"));
+    assert_int_equal(limits_count(&queues), 0);
+    queues_finish(&queues);
+}
+
+/* ---- random changes ---- */
+
+enum { JOBS = 40, QUEUES = 3, KEYS = 3, LIMITS = 3, SETS = 6, STEPS = 60000 };
+
+static const char *const queue_names[QUEUES] = { "a", "b", "c" };
+static const char *const key_names[KEYS] = { "", "x", "y" };
+static const char *const limit_names[LIMITS] = { "l", "m", "n" };
+/* Bits of the limits that each set has. */
+static const unsigned set_bits[SETS] = { 0, 1, 2, 3, 6, 7 };
+static const char *const set_texts[SETS] = {
+    NULL, "[\"l\"]", "[\"m\"]", "[\"l\",\"m\"]", "[\"m\",\"n\"]", "[\"l\",\"m\",\"n\"]"
+};
+
+struct bounds {
+    bool paused;
+    uint32_t per_key, total, keys[KEYS]; /* keys: overrides; UINT32_MAX: none */
+};
+
+struct model {
+    struct queues queues;
+    struct job jobs[JOBS];
+    struct bounds of_queues[QUEUES], of_limits[LIMITS];
+    uint64_t random;
+};
+
+static uint32_t draw(struct model *model, uint32_t below)
+{
+    model->random = model->random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(model->random >> 33) % below;
+}
+
+/* Counts running jobs of a queue or of a limit, with a key or with any (KEYS). */
+static uint32_t count(const struct model *model, int queue, int limit, unsigned key)
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < JOBS; i++) {
+        const struct job *job = &model->jobs[i];
+        sum += job->running && (queue < 0 || job->queue == (unsigned)queue) &&
+               (limit < 0 || set_bits[job->set] >> limit & 1) &&
+               (key == KEYS || job->key == key);
+    }
+    return sum;
+}
+
+static bool has_room(const struct model *model, const struct bounds *bounds, int queue,
+                     int limit, const struct job *job)
+{
+    uint32_t own = bounds->keys[job->key];
+    if (own == UINT32_MAX)
+        own = bounds->per_key;
+    return (!bounds->paused || job->resumes) &&
+           count(model, queue, limit, KEYS) < bounds->total &&
+           count(model, queue, limit, job->key) < own;
+}
+
+static bool may_run(const struct model *model, const struct job *job)
+{
+    bool may = job->waiting && count(model, -1, -1, KEYS) < model->queues.limit &&
+               has_room(model, &model->of_queues[job->queue], (int)job->queue, -1, job);
+    for (int i = 0; may && i < LIMITS; i++)
+        if (set_bits[job->set] >> i & 1)
+            may = has_room(model, &model->of_limits[i], -1, i, job);
+    return may;
+}
+
+static struct queue_seat seat_of(const struct job *job)
+{
+    return seat(queue_names[job->queue], key_names[job->key], set_texts[job->set]);
+}
+
+static void check(struct model *model)
+{
+    for (uint32_t audience = 0; audience < 3; audience++) {
+        uint32_t asked = audience == 2 ? AUDIENCE_RESUMED : audience;
+        struct queue_item *next = queues_next(&model->queues, asked);
+        bool any = false;
+        for (int i = 0; i < JOBS; i++) {
+            const struct job *job = &model->jobs[i];
+            bool is_asked = job->resumes ? audience == 2 : job->audience == audience;
+            any |= is_asked && may_run(model, job);
+        }
+        assert_int_equal(next != NULL, any);
+        assert_true(!next || may_run(model, job_of(next)));
+    }
+    for (int i = 0; i < LIMITS; i++)
+        assert_int_equal(limits_figures(&model->queues, slice_of(limit_names[i])).running,
+                         count(model, -1, i, KEYS));
+}
+
+static void change_limit(struct model *model)
+{
+    unsigned i = draw(model, LIMITS), key = draw(model, KEYS);
+    struct bounds *bounds = &model->of_limits[i];
+    struct slice name = slice_of(limit_names[i]);
+    switch (draw(model, 3)) {
+    case 0:
+        bounds->per_key = draw(model, 3) ? draw(model, 4) : UINT32_MAX;
+        bounds->total = draw(model, 3) ? draw(model, 6) : UINT32_MAX;
+        limits_change(&model->queues, name, bounds->per_key, bounds->total);
+        break;
+    case 1:
+        bounds->paused = draw(model, 3) == 0;
+        limits_configure(&model->queues, name,
+                         &(struct queue_settings){ .paused = bounds->paused });
+        break;
+    default:
+        bounds->keys[key] = draw(model, 2) ? draw(model, 4) : UINT32_MAX;
+        limits_override_key(
+            &model->queues, name,
+            &(struct limit_override){ slice_of(key_names[key]), bounds->keys[key], 1 });
+    }
+}
+
+static void change_queue(struct model *model)
+{
+    unsigned i = draw(model, QUEUES);
+    struct bounds *bounds = &model->of_queues[i];
+    struct slice name = slice_of(queue_names[i]);
+    bounds->per_key = draw(model, 3) ? draw(model, 4) : UINT32_MAX;
+    bounds->total = draw(model, 3) ? draw(model, 6) : UINT32_MAX;
+    queues_change_limit(&model->queues, name, bounds->per_key);
+    queues_set_total(&model->queues, name, bounds->total);
+    bounds->paused = draw(model, 4) == 0;
+    queues_configure(&model->queues, name,
+                     &(struct queue_settings){ .paused = bounds->paused });
+}
+
+static void put_to_wait(struct model *model, struct job *job)
+{
+    job->queue = draw(model, QUEUES);
+    job->key = draw(model, KEYS);
+    job->set = draw(model, SETS);
+    job->audience = draw(model, 2);
+    job->resumes = draw(model, 4) == 0;
+    job->waiting = true;
+    job->running = false;
+    job->item.audience = (uint16_t)job->audience;
+    if (job->resumes)
+        queues_wait_again(&model->queues, &job->item, seat_of(job), draw(model, 50));
+    else
+        queues_wait(&model->queues, &job->item, seat_of(job), draw(model, 50));
+}
+
+static void put_to_run(struct model *model, struct job *job)
+{
+    job->waiting = false;
+    job->running = true;
+    queues_run(&model->queues, &job->item, seat_of(job));
+}
+
+static void step(struct model *model)
+{
+    struct job *job = &model->jobs[draw(model, JOBS)];
+    struct queue_item *next =
+        queues_next(&model->queues, draw(model, 3) ? draw(model, 2) : AUDIENCE_RESUMED);
+    switch (draw(model, 8)) {
+    case 0:
+    case 1: put_to_wait(model, job); break;
+    case 2:
+        if (job->waiting && draw(model, 8) == 0)
+            put_to_run(model, job); /* as after a restart, whatever the limits are */
+        break;
+    case 3:
+    case 4:
+    case 5:
+        if (next)
+            put_to_run(model, job_of(next));
+        break;
+    case 6:
+        job->waiting = job->running = false;
+        queues_leave(&model->queues, &job->item);
+        break;
+    default:
+        if (draw(model, 4))
+            break;
+        if (draw(model, 2))
+            change_limit(model);
+        else
+            change_queue(model);
+    }
+}
+
+static void next_item_has_all_slots_whatever_happens(void **state)
+{
+    (void)state;
+    struct model *model = calloc(1, sizeof(*model));
+    assert_int_equal(getrandom(&model->random, sizeof(model->random), 0),
+                     sizeof(model->random));
+    print_message("# seed %llu\n", (unsigned long long)model->random);
+    queues_init(&model->queues, 12, job_id);
+    for (int i = 0; i < JOBS; i++)
+        snprintf(model->jobs[i].id, sizeof(model->jobs[i].id), "%d", i);
+    const struct bounds open = {
+        false, UINT32_MAX, UINT32_MAX, { UINT32_MAX, UINT32_MAX, UINT32_MAX }
+    };
+    for (int i = 0; i < LIMITS; i++) {
+        model->of_limits[i] = model->of_queues[i] = open;
+        declare(&model->queues, limit_names[i], UINT32_MAX, UINT32_MAX);
+        queues_register(&model->queues, slice_of(queue_names[i]));
+    }
+    for (int i = 0; i < STEPS; i++) {
+        step(model);
+        check(model);
+    }
+    for (int i = 0; i < JOBS; i++)
+        queues_leave(&model->queues, &model->jobs[i].item);
+    limits_end_overrides(&model->queues, 1);
+    for (int i = 0; i < LIMITS; i++)
+        limits_forget(&model->queues, slice_of(limit_names[i]));
+    queues_finish(&model->queues);
+    free(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_limit_holds_across_queues),
+        cmocka_unit_test(a_limit_per_key_counts_the_keys_of_all_queues),
+        cmocka_unit_test(a_paused_limit_holds_back_only_what_has_not_run),
+        cmocka_unit_test(runs_of_a_queue_keep_their_order_whatever_limits_they_need),
+        cmocka_unit_test(names_of_limits_do_not_stay),
+        cmocka_unit_test(next_item_has_all_slots_whatever_happens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
