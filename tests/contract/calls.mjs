@@ -12,7 +12,7 @@ const secretKeys = (w) => `/api/v1/projects/${w.ref}/staging/keys`;
 const secretKey = async (w) => (await w.post(secretKeys(w), { name: "another" }, pat(w))).json.id;
 const lines = { headers: { "content-type": "application/x-ndjson" } };
 const verifier = "a".repeat(43), login = { codeChallenge: createHash("sha256").update(verifier).digest("base64url"), codeChallengeMethod: "S256" };
-const queue = "/api/v1/queues/hello";
+const queue = "/api/v1/queues/hello", limit = "/api/v1/concurrency-limits/shared";
 const variables = (w) => `/api/v1/projects/${w.ref}/envvars/dev`;
 const cron = { task: "tick", cron: "0 9 * * *", deduplicationKey: "contract", externalId: "x", timezone: "Europe/Paris", window: "30m" };
 const everyOption = { payloadType: "application/json", delay: "1h", ttl: 60, tags: "a", idempotencyKey: "every", idempotencyKeyTTL: "1h", queue: { name: "hello" },
@@ -102,6 +102,11 @@ export const calls = {
   pause_queue_v1: async (w) => { for (const action of ["pause", "resume"]) await w.post(`${queue}/pause`, { type: "task", action }); },
   override_queue_concurrency_v1: (w) => w.post(`${queue}/concurrency/override`, { type: "task", concurrencyLimit: 50 }),
   reset_queue_concurrency_v1: async (w) => { for (let i = 0; i < 2; i++) await w.post(`${queue}/concurrency/reset`, { type: "task" }); },
+  list_concurrency_limits_v1: async (w) => { await w.get("/api/v1/concurrency-limits?page=1&perPage=2"); await w.get("/api/v1/concurrency-limits?page=0"); },
+  retrieve_concurrency_limit_v1: async (w) => { for (const rest of [limit, `${limit}?concurrencyKey=k`, "/api/v1/concurrency-limits/nobody"]) await w.get(rest); },
+  override_concurrency_limit_v1: async (w) => { for (const body of [{ total: 5 }, { concurrencyKey: "k", perKey: 1, ttl: "1h" }, {}]) await w.post(`${limit}/override`, body); },
+  reset_concurrency_limit_v1: async (w) => { for (const body of [{}, { concurrencyKey: "k" }]) await w.post(`${limit}/reset`, body); },
+  pause_concurrency_limit_v1: async (w) => { for (const action of ["pause", "resume"]) await w.post(`${limit}/pause`, { action }); },
   create_bulk_action_v1: async (w) => { await bulk(w); await w.post("/api/v1/bulk-actions", { action: "replay", filter: {} }); },
   list_bulk_actions_v1: (w) => w.get("/api/v1/bulk-actions?page[size]=1"),
   retrieve_bulk_action_v1: async (w) => w.get(`/api/v1/bulk-actions/${await bulk(w)}`),

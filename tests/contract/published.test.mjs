@@ -56,8 +56,8 @@ const isStrict = (schema) => objectsIn(schema).some(({ _zod: { def } }) => def.c
 
 const words = (text) => text.trim().split(/\s+/).filter(Boolean);
 const options = {
-  used: "concurrencyKey delay debounce debounce.key debounce.delay debounce.mode debounce.maxDelay externalDeploymentId idempotencyKey idempotencyKeyTTL idempotencyKeyOptions idempotencyKeyOptions.key lockToVersion machine maxAttempts maxDuration metadata metadataType payloadType queue queue.name tags test ttl priority",
-  refused: "gates concurrency",
+  used: "concurrency concurrencyKey delay debounce debounce.key debounce.delay debounce.mode debounce.maxDelay externalDeploymentId idempotencyKey idempotencyKeyTTL idempotencyKeyOptions idempotencyKeyOptions.key lockToVersion machine maxAttempts maxDuration metadata metadataType payloadType queue queue.name tags test ttl priority",
+  refused: "gates",
   idle: "parentAttempt region",
   shown: "idempotencyKeyOptions.scope payloadSize",
 };
@@ -255,13 +255,11 @@ for (const [name, row] of Object.entries(schemas)) {
 
 /** How the gateway treats the members of a registration; a member includes those inside of it. */
 const registration = {
-  honoured: words(`packageVersion contentHash cliPackageVersion tasks tasks[].id tasks[].filePath tasks[].exportName tasks[].queue tasks[].queue.name tasks[].queue.concurrencyLimit tasks[].queue.combinedConcurrencyLimit
+  honoured: words(`packageVersion contentHash cliPackageVersion tasks tasks[].id tasks[].filePath tasks[].exportName tasks[].queue tasks[].queue.name tasks[].queue.concurrencyLimit tasks[].queue.combinedConcurrencyLimit tasks[].concurrency tasks[].concurrency.inline tasks[].concurrency.inline.perKey tasks[].concurrency.inline.total tasks[].concurrency.limits concurrencyLimits concurrencyLimits[].name concurrencyLimits[].perKey concurrencyLimits[].total
     tasks[].retry tasks[].machine tasks[].machine.preset tasks[].triggerSource tasks[].schedule tasks[].maxDuration tasks[].ttl tasks[].payloadSchema queues queues[].name queues[].concurrencyLimit queues[].combinedConcurrencyLimit`),
   /** With a value that declares a limit, and how the sentence names it. */
   refused: {
-    "tasks[].concurrency": [{ inline: { total: 1 } }, 'task "a" (concurrency)'],
     "tasks[].gates": [[{ queue: "q" }], 'task "a" (gates)'],
-    concurrencyLimits: [[{ name: "l", total: 1 }], 'concurrency limit "l"'],
   },
   /** With a value, and the feature that the warning names. */
   warned: {

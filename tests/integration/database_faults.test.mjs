@@ -74,7 +74,7 @@ for (const [what, strike] of [
   ["is restarted", ({ postgres }) => postgres.restart({ downMs: 1000 })],
   ["crashes", ({ postgres }) => postgres.restart({ mode: "immediate", downMs: 1000 })],
   ["loses a process, and recovers", ({ postgres }) => // the process may be idle at the moment
-    until(() => postgres.endBackends({ kill: true, holding: "commit_v100" }), { what: "a process that writes" })],
+    until(() => postgres.endBackends({ kill: true, holding: "commit_v101" }), { what: "a process that writes" })],
   ["ends every session, again and again", async ({ postgres }) => {
     for (let i = 0; i < 5; i++) await until(() => postgres.endBackends(), { what: "a session" });
   }],

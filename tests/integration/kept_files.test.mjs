@@ -123,7 +123,7 @@ test("an archive that a killed gateway was writing is not visible, and nothing o
   const { postgres, relay, gateway, cli, kept } = await start(t), other = await startOther(t, postgres);
   const { json: { artifactKey: none } } = await cli.offer(10);
   assert.ok(none);
-  const rule = relay.order("stall", { from: "client", at: 16, of: '"runcast".put_piece_v100(' });
+  const rule = relay.order("stall", { from: "client", at: 16, of: '"runcast".put_piece_v101(' });
   cli.deploy({}, { bytes: bundleOf(20 * PIECE) }).catch(() => {});
   await rule.struck;
   await until(() => kept.archives().length === 1, { what: "some pieces are there" });

@@ -67,7 +67,7 @@ test("commits find runs and documents by their keys, in a database that has no s
   const worker = await Worker.register(gateway, { tasks: ["hello"] });
   /** The plans of commits since the last call: how each table was searched. */
   const searches = () => {
-    const plans = server.output.split("LOG:").filter((plan) => plan.includes("PL/pgSQL function commit_v100"));
+    const plans = server.output.split("LOG:").filter((plan) => plan.includes("PL/pgSQL function commit_v101"));
     server.output = "";
     const found = plans.flatMap((plan) => [...plan.matchAll(/(Seq|Index|Index Only|Bitmap Heap) Scan(?: using (\w+))? on (run|document|task_number|claim) /g)]);
     return new Set(found.map(([, kind, index, table]) => `${table}: ${index ?? kind}`));

@@ -77,6 +77,9 @@ export const rows = [
   { route: "GET /api/v1/environments/stats", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: () => ({}) },
   { route: "GET /api/v1/queues/:", takes: "key user", of: "queues", at: () => ({ path: "/api/v1/queues/nobody", query: "type=custom" }), ok: [404] },
   ...["pause", "concurrency/override", "concurrency/reset"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key user", of: "queues", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
+  { route: "GET /api/v1/concurrency-limits", takes: "key user", of: "concurrencyLimits", at: () => ({}) },
+  { route: "GET /api/v1/concurrency-limits/:", takes: "key user", of: "concurrencyLimits", at: () => ({ path: "/api/v1/concurrency-limits/nobody" }), ok: [404] },
+  ...["override", "reset", "pause"].map((what) => ({ route: `POST /api/v1/concurrency-limits/:/${what}`, takes: "key user", of: "concurrencyLimits", at: () => ({ path: `/api/v1/concurrency-limits/nobody/${what}`, body: [] }), ok: [400] })),
   // A key is valid for its own environment, a personal token for each environment of the project.
   ...[["GET", ""], ["POST", "", 400], ["POST", "/import", 400], ["GET", "/NOBODY", 404], ["PUT", "/NOBODY", 400], ["POST", "/NOBODY", 400], ["DELETE", "/NOBODY", 404]].map(([method, rest, status = 200]) =>
     ({ route: `${method} /api/v1/projects/:/envvars/:${rest.replace("NOBODY", ":")}`, takes: "key personal user", of: "envvars", at: (w) => ({ path: `/api/v1/projects/${w.ref}/envvars/dev${rest}`, body: method === "GET" || method === "DELETE" ? undefined : {} }), ok: [status], foreign: [400] })),
@@ -222,7 +225,7 @@ export const subscriptions = [
 /** Every scope that these parts can form, and some invalid ones. */
 export function scopes(w) {
   const actions = ["read", "write", "trigger", "batchTrigger", "*"];
-  const types = { runs: w.run, tasks: w.task, tags: w.tag, batch: w.batch, queues: w.task, inputStreams: w.run, deployments: w.run, all: w.run };
+  const types = { runs: w.run, tasks: w.task, tags: w.tag, batch: w.batch, queues: w.task, concurrencyLimits: w.task, inputStreams: w.run, deployments: w.run, all: w.run };
   const made = [];
   for (const action of actions)
     for (const [type, id] of Object.entries(types))

@@ -179,7 +179,6 @@ static const struct absent {
     { "/realtime/v1/sessions", "sessions and agents that chat" },
     { "/api/v1/runs/:/session-streams", "sessions and agents that chat" },
     { "/api/v1/prompts", "prompts" },
-    { "/api/v1/concurrency-limits", "concurrency limits other than those of queues" },
     { "/api/v1/deployments/:/build-env-vars", "builds by others" },
     { "/api/v1/deployments/:/start-indexing", "builds by others" },
     { "/api/v1/projects/:/:/workers", "a list of the tasks of a version" },

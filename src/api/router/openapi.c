@@ -13,6 +13,7 @@ static const struct {
     { "runs", "Trigger, follow and control runs" },
     { "batches", "Trigger many runs at once" },
     { "queues", "Queued runs and their limits" },
+    { "concurrencyLimits", "Limits that runs of several queues share" },
     { "environments", "Activity of an environment" },
     { "schedules", "Runs at the times of a cron expression" },
     { "envvars", "Variables that tasks see" },

@@ -11,6 +11,8 @@
 #include "api/request/route.h"
 #include "base/json/scan.h"
 #include "base/mem.h"
+#include "core/fleet/fleet.h"
+#include "core/fleet/worker_versions.h"
 
 enum {
     NO_BODY = 4096,
@@ -72,10 +74,24 @@ static void add_oldest(struct buf *out, const struct queues *queues, struct slic
         buf_add_text(out, "null");
 }
 
-static void add_queue(struct buf *out, const struct queues *queues, struct slice name)
+/* Returns true if the task of the queue declares its concurrency, and the queue has no limit
+ * of its own: the published schema calls that a queue of version 2. */
+static bool is_version_2(const struct environment *env, struct slice name,
+                         const struct queue_figures *figures)
 {
+    if (!slice_starts(name, task_prefix) || figures->limit != UINT32_MAX)
+        return false;
+    struct slice id = slice_from(name, sizeof(task_prefix) - 1);
+    const struct worker_task *task = workers_task(env->fleet->workers, id);
+    return task && task->limits;
+}
+
+static void add_queue(struct buf *out, const struct environment *env, struct slice name)
+{
+    const struct queues *queues = &env->queues;
     struct queue_figures figures = queues_figures(queues, name);
     bool is_task = slice_starts(name, task_prefix);
+    bool is_second = is_version_2(env, name, &figures);
 
     buf_add_text(out, "{\"id\":");
     add_id(out, name);
@@ -85,17 +101,18 @@ static void add_queue(struct buf *out, const struct queues *queues, struct slice
               is_task ? "task" : "custom", figures.running, figures.waiting,
               figures.settings.paused ? "true" : "false");
     add_limit(out, "concurrencyLimit", true, figures.limit);
-    add_concurrency(out, &figures);
+    if (!is_second)
+        add_concurrency(out, &figures);
     buf_add_char(out, ',');
     add_limit(out, "combinedConcurrencyLimit", true, figures.total);
     add_oldest(out, queues, name);
-    buf_add_text(out, ",\"version\":\"V1\"}");
+    buf_add_text(out, is_second ? ",\"version\":\"V2\"}" : ",\"version\":\"V1\"}");
 }
 
 static void reply_queue(struct api_call *call, struct slice name)
 {
     struct buf out = { 0 };
-    add_queue(&out, &call->env->queues, name);
+    add_queue(&out, call->env, name);
     api_reply_json(call, 200, buf_slice(&out));
     buf_finish(&out);
 }
@@ -176,7 +193,7 @@ static enum err list_queues(struct api_call *call)
     for (uint64_t i = paging_first(&page); i < paging_end(&page) && i < count; i++) {
         if (out.ptr[out.len - 1] != '[')
             buf_add_char(&out, ',');
-        add_queue(&out, queues, queues_name_at(queues, i));
+        add_queue(&out, call->env, queues_name_at(queues, i));
     }
     buf_add_text(&out, "],");
     paging_add(&out, &page, count);
@@ -419,9 +436,9 @@ static const struct schema schemas[] = {
     { "QueueParamType", "'id'|'task'|'custom'" },
     { "QueueItem",
       "{id: string, name: string, type: 'task'|'custom', running: integer, queued: integer,"
-      " paused: boolean, concurrencyLimit: integer|null, concurrency: QueueConcurrency,"
+      " paused: boolean, concurrencyLimit: integer|null, concurrency?: QueueConcurrency,"
       " combinedConcurrencyLimit: integer|null,"
-      " oldestQueuedAt: datetime|null, version: 'V1'}" },
+      " oldestQueuedAt: datetime|null, version: 'V1'|'V2'}" },
     { "QueueConcurrency",
       "{current: integer|null, base: integer|null, override: integer|null,"
       " overriddenAt: datetime|null, overriddenBy: string|null}" },

@@ -20,6 +20,8 @@
 #include "api/request/routes.h"
 #include "api/router/dispatch.h"
 #include "api/router/early_calls.h"
+#include "api/router/limit_expiry.h"
+#include "api/router/limit_settings.h"
 #include "api/router/openapi.h"
 #include "api/router/rate_limit.h"
 #include "api/router/retired.h"
@@ -45,6 +47,7 @@ struct services {
     struct store_timeout *store_timeout;
     struct retired *retired;
     struct stored_activity *stored_activity;
+    struct limit_expiry *limit_expiry;
     struct deferred draining, doubting;
     struct list doubted;   // api_call::held; held when a doubt began, not checked yet
     size_t traces_written; /* of the drain: its place among the traces */
@@ -111,6 +114,7 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     services->store_timeout = store_timeout_create(api);
     services->retired = retired_create(api);
     services->stored_activity = stored_activity_create(api);
+    services->limit_expiry = limit_expiry_create(api);
     api->early_calls = early_calls_create(engine_loop(engine), api_enter_early);
     api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
     api->not_ready = "starting";
@@ -128,6 +132,7 @@ void api_destroy(struct api *api)
     store_timeout_destroy(services->store_timeout);
     retired_destroy(services->retired);
     stored_activity_destroy(services->stored_activity);
+    limit_expiry_destroy(services->limit_expiry);
     rate_limit_destroy(api->rate_limit);
     early_calls_destroy(api->early_calls);
     routes_destroy(api->routes);
@@ -197,6 +202,7 @@ void api_stop(struct api *api)
     long_polls_stop(api->long_polls, NULL);
     traces_write_all(api->traces);
     stored_activity_stop(services->stored_activity);
+    limit_expiry_stop(services->limit_expiry);
 }
 
 /* Drains in time slices: thousands of calls may be held, or have a view kept for their next
@@ -327,6 +333,7 @@ void api_set_ready(struct api *api, const char *reason)
         return;
     bulks_start(api->bulks);
     stored_activity_start(services_of(api)->stored_activity);
+    limit_expiry_look(services_of(api)->limit_expiry);
 }
 
 void api_refuse_early(struct api *api)
@@ -338,6 +345,11 @@ void api_stand_by(struct api *api, const char *reason)
 {
     api->not_ready = reason;
     api->may_lead_soon = engine_store(api->engine)->ops->lead; /* another may lead */
+}
+
+struct limit_expiry *api_limit_expiry(struct api *api)
+{
+    return services_of(api)->limit_expiry;
 }
 
 /* ---- documents at start ---- */
@@ -370,6 +382,7 @@ enum err api_restore(struct api *api, const struct document *document, struct fa
     case DOC_SCHEDULE: return schedules_restore(api_schedules(api), document, why);
     case DOC_BULK: return bulks_restore(api_bulks(api), env, document, why);
     case DOC_ACTIVITY: stored_activity_restore(env, document); return OK;
+    case DOC_LIMIT: return limit_settings_restore(env, document, why);
     default: return OK;
     }
 }

@@ -12,13 +12,16 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
  * the reason if a folder of the data directory cannot be used. */
 enum err api_start(struct api *api, struct failure *why);
 
-/* Restores a document of an environment into memory. Takes documents of DOC_WORKER,
- * DOC_CURRENT, DOC_DEPLOYMENT, DOC_BUILD_VARIABLES, DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE,
- * DOC_BULK and DOC_ACTIVITY, in this order of kinds; ignores other kinds. After an error,
- * why explains what is wrong with the document. */
+/* Brings a document of an environment back into memory. Takes documents of DOC_WORKER,
+ * DOC_CURRENT, DOC_DEPLOYMENT, DOC_BUILD_VARIABLES, DOC_QUEUE, DOC_VARIABLE,
+ * DOC_SCHEDULE, DOC_BULK, DOC_ACTIVITY and DOC_LIMIT, in this order of kinds; ignores other
+ * kinds. After an error, why explains what is wrong with the document. */
 enum err api_restore(struct api *api, const struct document *document, struct failure *why);
 
-/* Ends what the parts have begun on their own; call it once every call has its reply.
+/* Returns what ends overrides of keys of concurrency limits. */
+struct limit_expiry *api_limit_expiry(struct api *api);
+
+/* Ends what the parts have begun by themselves; call it when every call is answered.
  * Returns false while something is in flight: call it again. */
 bool api_may_end(struct api *api);
 

@@ -194,6 +194,7 @@ static void keep_rare(const struct replay *replay, struct run_rare *rare,
     keep(replay, "payload", &rare->payload_type, old->payload_type);
     keep(replay, "concurrencyKey", &rare->concurrency_key, old->concurrency_key);
     keep(replay, "region", &rare->region, old->region);
+    keep(replay, "concurrency", &rare->limits, old->limits);
 }
 
 /* Returns true if the old queue can be used again. If the versions that have the task no

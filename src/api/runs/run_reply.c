@@ -183,6 +183,8 @@ static void add_waiting(struct buf *out, const struct tracked *run,
     members_add_text(out, "reason", slice_of(waiting_name(waiting->reason)));
     members_add_time(out, "since", waiting->since);
     members_add_time(out, "until", waiting->until);
+    if (waiting->limit_name.ptr)
+        members_add_text(out, "limitName", waiting->limit_name);
     if (waiting->has_limit) {
         members_add_number(out, "limit", waiting->limit);
         members_add_number(out, "running", waiting->running);

@@ -264,8 +264,8 @@ static const struct schema schemas[] = {
       " RelatedRun, parent?: RelatedRun, children: RelatedRun[]}}" },
     { "RunWaiting",
       "{reason: 'no_worker'|'version'|'storage_quota'|'queue_paused'|'queue_limit'"
-      "|'concurrency_key'|'queue_total'|'environment_limit'|'room'|'delay'|'retry'|'"
-      "waitpoint', since: "
+      "|'concurrency_key'|'queue_total'|'limit_paused'|'limit'|'environment_limit'|'room'"
+      "|'delay'|'retry'|'waitpoint', limitName?: string, since: "
       "datetime, until?: datetime, limit?: integer, running?: integer, ahead?: integer,"
       " task?: string, message: string}" },
     { "RunSchedule", "{id: string, ...}" },

@@ -1,6 +1,6 @@
 /* trigger_undone.c - options of the published schema that runcast does not support.
  *
- *   rejected     callers would miss them: gates, concurrency
+ *   rejected     callers would miss them: gates
  *   no effect    SDKs send them unasked: members of the old engine, and any value
  *                that is null or empty
  *
@@ -43,13 +43,8 @@ static enum err read_metadata_type(struct trigger_reading *r, struct slice value
 }
 
 const struct option trigger_undone[] = {
-    { "gates", trigger_undone_refuse, false },
-    { "concurrency", trigger_undone_refuse, false },
-    { "parentAttempt", skip_text, false },
-    { "dependentAttempt", skip_text, true },
-    { "parentBatch", skip_text, true },
-    { "dependentBatch", skip_text, true },
-    { "bulkActionId", skip_text, true },
-    { "metadataType", read_metadata_type, false },
-    { 0 },
+    { "gates", trigger_undone_refuse, false },     { "parentAttempt", skip_text, false },
+    { "dependentAttempt", skip_text, true },       { "parentBatch", skip_text, true },
+    { "dependentBatch", skip_text, true },         { "bulkActionId", skip_text, true },
+    { "metadataType", read_metadata_type, false }, { 0 },
 };

@@ -12,13 +12,13 @@
 
 static const char schema_name[] = "payloadSchema";
 
-/* The members of a task or a queue that are used. */
+/* The members of a task, queue or limit that are used. */
 static const char *const used[] = {
     "id",         "filePath",      "exportName",  "queue",
     "retry",      "schedule",      "ttl",         "maxDuration",
     "machine",    "name",          "concurrency", "combinedConcurrencyLimit",
     "gates",      "triggerSource", "agentConfig", "concurrencyLimit",
-    "endpointId", schema_name,
+    "endpointId", "perKey",        "total",       schema_name,
 };
 
 static const char *const parts[DECLARED_PARTS] = {

@@ -18,8 +18,8 @@ enum declaration_part {
     DECLARED_CLI,
     DECLARED_TASKS,
     DECLARED_QUEUES,
-    /* Only the names and ids of these elements are read. */
     DECLARED_LIMITS,
+    /* Only names and ids of the elements of these are read. */
     DECLARED_PROMPTS,
     DECLARED_WEBHOOKS,
     DECLARED_SUBSCRIBERS,

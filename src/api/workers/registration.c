@@ -8,6 +8,8 @@
 #include <math.h>
 
 #include "accounts/bootstrap.h"
+#include "api/workers/member.h"
+#include "api/workers/registration_limits.h"
 #include "base/json/json_tree.h"
 #include "base/json/scan.h"
 #include "base/mem.h"
@@ -18,125 +20,10 @@ enum {
     QUEUES_MAX = 1000, /* without those that tasks add */
     /* Counts members that are used: a tree of them takes less than a millisecond. */
     TASK_BYTES_MAX = 16 * 1024,
-    NAME_BYTES_MAX = 256,
-    PATH_BYTES_MAX = 1024,
-    QUEUE_LIMIT_MAX = 100000,
     DEFAULT_ATTEMPTS = 3,
     DEFAULT_MIN_TIMEOUT_MS = 1000,
     DEFAULT_MAX_TIMEOUT_MS = 60000,
 };
-
-/* ---- one member ---- */
-
-/* The place of a mistake, like "metadata.tasks[3].queue". */
-struct registration_location {
-    const char *list;
-    size_t index;
-    bool is_stored; /* accepted earlier, maybe under other rules */
-    struct failure *why;
-};
-
-static enum err registration_refuse(const struct registration_location *location,
-                                    const char *member, const char *rule)
-{
-    return explain(location->why, ERR_INVALID, "metadata.%s[%zu].%s: %s", location->list,
-                   location->index, member, rule);
-}
-
-static bool is_set(const json_t *value)
-{
-    return value && !json_is_null(value);
-}
-
-/* Reads the name of a task or queue; *name stays NULL if unset. */
-static enum err read_name(const struct registration_location *location, const json_t *value,
-                          const char *member, struct bytes **name)
-{
-    if (!is_set(value))
-        return OK;
-    size_t len = json_string_length(value);
-    if (!json_is_string(value) || !len || len > NAME_BYTES_MAX)
-        return registration_refuse(location, member, "must be a string of 1 to 256 bytes");
-    *name = bytes_create_shared((struct slice){ json_string_value(value), len });
-    return OK;
-}
-
-/* Reads the task's place in the worker's sources, which is only returned to it. */
-static enum err read_path(const struct registration_location *location, const json_t *value,
-                          const char *member, struct bytes **path)
-{
-    if (!json_is_string(value))
-        return OK;
-    if (json_string_length(value) > PATH_BYTES_MAX)
-        return registration_refuse(location, member,
-                                   "must be a string of at most 1024 bytes");
-    *path = bytes_create_shared(
-        (struct slice){ json_string_value(value), json_string_length(value) });
-    return OK;
-}
-
-/* Reads a number of at most max; leaves it alone if unset. */
-static enum err read_number(const struct registration_location *location,
-                            const json_t *value, const char *member, double max,
-                            double *number)
-{
-    if (!is_set(value))
-        return OK;
-    double given = json_number_value(value);
-    if (!json_is_number(value) || !isfinite(given) || given < 0)
-        return registration_refuse(location, member, "must be a number of 0 or more");
-    *number = given > max ? max : given;
-    return OK;
-}
-
-static bool is_whole(const json_t *value)
-{
-    return json_is_number(value) &&
-           floor(json_number_value(value)) == json_number_value(value);
-}
-
-/* The same for a number without a fraction: cutting that off could make a limit of 0. */
-static enum err read_whole(const struct registration_location *location,
-                           const json_t *value, const char *member, double max,
-                           double *number)
-{
-    if (is_set(value) && !location->is_stored && !is_whole(value))
-        return registration_refuse(location, member, "must be a whole number of 0 or more");
-    return read_number(location, value, member, max, number);
-}
-
-/* Reads a limit of a queue; UINT32_MAX if unset. */
-static enum err read_limit(const struct registration_location *location,
-                           const json_t *value, const char *member, uint32_t *limit)
-{
-    double given = json_number_value(value), number = -1;
-    bool is_right = is_whole(value) && given >= 0 && given <= QUEUE_LIMIT_MAX;
-    *limit = UINT32_MAX;
-    if (is_set(value) && !location->is_stored && !is_right)
-        return registration_refuse(location, member,
-                                   "must be a whole number from 0 to 100000");
-    if (read_number(location, value, member, QUEUE_LIMIT_MAX, &number))
-        return ERR_INVALID;
-    if (number >= 0)
-        *limit = (uint32_t)number;
-    return OK;
-}
-
-/* Reads the name of a machine; -1 if unset. A stored name that is unknown counts as
- * none. */
-static enum err read_preset(const struct registration_location *location,
-                            const json_t *value, const char *member, int *machine)
-{
-    enum machine preset;
-    const char *name = json_string_value(value);
-    bool is_known = name && !machine_from_name(slice_of(name), &preset);
-    *machine = is_known ? (int)preset : -1;
-    if (is_set(value) && !location->is_stored && !is_known)
-        return registration_refuse(location, member,
-                                   "must be micro, small-1x, small-2x, medium-1x, "
-                                   "medium-2x, large-1x or large-2x");
-    return OK;
-}
 
 /* ---- queues ---- */
 
@@ -150,18 +37,18 @@ static struct queue_limit *add_queue(struct worker *worker, struct bytes *name)
     return queue;
 }
 
-/* Reads the limits of a queue into it. in: the prefix of the members' names. */
-static enum err read_limits(const struct registration_location *location,
-                            const json_t *json, const char *in, struct queue_limit *queue)
+/* Reads the limits of a queue into it. in: what stands before the names of the members. */
+static enum err read_limits(const struct member_location *location, const json_t *json,
+                            const char *in, struct queue_limit *queue)
 {
     char member[48];
     snprintf(member, sizeof(member), "%sconcurrencyLimit", in);
-    if (read_limit(location, json_object_get(json, "concurrencyLimit"), member,
-                   &queue->limit))
+    if (member_read_limit(location, json_object_get(json, "concurrencyLimit"), member,
+                          &queue->limit))
         return ERR_INVALID;
     snprintf(member, sizeof(member), "%scombinedConcurrencyLimit", in);
-    return read_limit(location, json_object_get(json, "combinedConcurrencyLimit"), member,
-                      &queue->total);
+    return member_read_limit(location, json_object_get(json, "combinedConcurrencyLimit"),
+                             member, &queue->total);
 }
 
 static struct bytes *own_queue(const struct bytes *task)
@@ -174,15 +61,15 @@ static struct bytes *own_queue(const struct bytes *task)
     return bytes;
 }
 
-/* A task has its own queue unless it names one. A limit of the task is that queue's, and
- * null removes an earlier limit. */
-static enum err read_task_queue(const struct registration_location *location,
-                                const json_t *queue, struct worker_task *task,
-                                struct worker *worker)
+/* A task has a queue of its own unless it names one. A limit that it gives is that
+ * queue's, and null removes an earlier limit. */
+static enum err read_task_queue(const struct member_location *location, const json_t *queue,
+                                struct worker_task *task, struct worker *worker)
 {
-    if (is_set(queue) && !json_is_object(queue))
-        return registration_refuse(location, "queue", "must be an object");
-    if (read_name(location, json_object_get(queue, "name"), "queue.name", &task->queue))
+    if (member_is_set(queue) && !json_is_object(queue))
+        return member_refuse(location, "queue", "must be an object");
+    if (member_read_name(location, json_object_get(queue, "name"), "queue.name",
+                         &task->queue))
         return ERR_INVALID;
     struct queue_limit *added =
         add_queue(worker, task->queue ? bytes_ref(task->queue) : own_queue(task->id));
@@ -193,41 +80,41 @@ static enum err read_task_queue(const struct registration_location *location,
     return OK;
 }
 
-static enum err read_queue(const struct registration_location *location, const json_t *json,
+static enum err read_queue(const struct member_location *location, const json_t *json,
                            struct worker *worker)
 {
     struct bytes *name = NULL;
-    if (read_name(location, json_object_get(json, "name"), "name", &name))
+    if (member_read_name(location, json_object_get(json, "name"), "name", &name))
         return ERR_INVALID;
     if (!name)
-        return registration_refuse(location, "name", "must be a string of 1 to 256 bytes");
+        return member_refuse(location, "name", "must be a string of 1 to 256 bytes");
     return read_limits(location, json, "", add_queue(worker, name));
 }
 
 /* ---- a task ---- */
 
 /* Reads the machine of the attempt that follows when a process ran out of memory. */
-static enum err read_big_machine(const struct registration_location *location,
+static enum err read_big_machine(const struct member_location *location,
                                  const json_t *out_of_memory, struct worker_task *task)
 {
     int machine;
-    enum err err = read_preset(location, json_object_get(out_of_memory, "machine"),
-                               "retry.outOfMemory.machine", &machine);
+    enum err err = member_read_preset(location, json_object_get(out_of_memory, "machine"),
+                                      "retry.outOfMemory.machine", &machine);
     if (!err && machine >= 0)
         task->big_machine = (uint8_t)machine;
     return err;
 }
 
-/* Missing settings have the SDK's defaults. */
-static enum err read_retry(const struct registration_location *location,
-                           const json_t *retry, struct worker_task *task)
+/* Settings that are missing have the SDK's defaults. */
+static enum err read_retry(const struct member_location *location, const json_t *retry,
+                           struct worker_task *task)
 {
     double attempts = DEFAULT_ATTEMPTS, factor = 2, min = DEFAULT_MIN_TIMEOUT_MS,
            max = DEFAULT_MAX_TIMEOUT_MS;
-    if (!is_set(retry))
+    if (!member_is_set(retry))
         return OK;
     if (!json_is_object(retry))
-        return registration_refuse(location, "retry", "must be an object");
+        return member_refuse(location, "retry", "must be an object");
     const struct {
         const char *name;
         double max;
@@ -238,11 +125,11 @@ static enum err read_retry(const struct registration_location *location,
         { "maxTimeoutInMs", 1e12, &max },
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (read_number(location, json_object_get(retry, numbers[i].name), numbers[i].name,
-                        numbers[i].max, numbers[i].number))
+        if (member_read_number(location, json_object_get(retry, numbers[i].name),
+                               numbers[i].name, numbers[i].max, numbers[i].number))
             return ERR_INVALID;
-    if (read_whole(location, json_object_get(retry, "maxAttempts"), "retry.maxAttempts",
-                   RUN_ATTEMPTS_MAX, &attempts))
+    if (member_read_whole(location, json_object_get(retry, "maxAttempts"),
+                          "retry.maxAttempts", RUN_ATTEMPTS_MAX, &attempts))
         return ERR_INVALID;
     task->has_retry = true;
     task->max_attempts = (uint16_t)attempts;
@@ -255,30 +142,30 @@ static enum err read_retry(const struct registration_location *location,
 
 /* A stored text that is not a duration counts as none: the environment's default
  * applies. */
-static enum err read_ttl_text(const struct registration_location *location,
-                              const json_t *ttl, struct worker_task *task)
+static enum err read_ttl_text(const struct member_location *location, const json_t *ttl,
+                              struct worker_task *task)
 {
     struct slice text = { json_string_value(ttl), json_string_length(ttl) };
     int64_t ms;
     if (text_to_duration_ms(text, &ms) == OK)
         task->ttl = bytes_create_shared(text);
     else if (!location->is_stored)
-        return registration_refuse(
-            location, "ttl", "must be a duration like \"1h42m\" or a number of seconds");
+        return member_refuse(location, "ttl",
+                             "must be a duration like \"1h42m\" or a number of seconds");
     return OK;
 }
 
 /* Reads a text like "1h", or seconds. 0 stays: the run never expires. */
-static enum err read_ttl(const struct registration_location *location, const json_t *ttl,
+static enum err read_ttl(const struct member_location *location, const json_t *ttl,
                          struct worker_task *task)
 {
     char text[48];
     double seconds = 0;
-    if (!is_set(ttl))
+    if (!member_is_set(ttl))
         return OK;
     if (json_is_string(ttl))
         return read_ttl_text(location, ttl, task);
-    if (read_whole(location, ttl, "ttl", 1e10, &seconds))
+    if (member_read_whole(location, ttl, "ttl", 1e10, &seconds))
         return ERR_INVALID;
     text_from_seconds((uint64_t)seconds, text);
     task->ttl = bytes_create_shared(slice_of(text));
@@ -294,19 +181,19 @@ static unsigned place_of(const char *type)
 }
 
 /* Reads the environments where a schedule is declared; unset or empty: all of them. */
-static enum err read_places(const struct registration_location *location,
-                            const json_t *list, unsigned *places)
+static enum err read_places(const struct member_location *location, const json_t *list,
+                            unsigned *places)
 {
     size_t i;
     json_t *name;
     *places = 0;
-    if (is_set(list) && !json_is_array(list))
-        return registration_refuse(location, "schedule.environments", "must be an array");
+    if (member_is_set(list) && !json_is_array(list))
+        return member_refuse(location, "schedule.environments", "must be an array");
     json_array_foreach(list, i, name)
     {
         unsigned place = place_of(json_string_value(name));
         if (!place)
-            return registration_refuse(
+            return member_refuse(
                 location, "schedule.environments",
                 "must be names like DEVELOPMENT, STAGING, PRODUCTION, PREVIEW");
         *places |= place;
@@ -318,24 +205,24 @@ static enum err read_places(const struct registration_location *location,
 
 /* Reads the shape of a declared schedule. Its texts are checked before the version is
  * accepted. */
-static enum err read_schedule(const struct registration_location *location,
+static enum err read_schedule(const struct member_location *location,
                               const json_t *schedule, struct worker_task *task)
 {
-    if (!is_set(schedule))
+    if (!member_is_set(schedule))
         return OK;
     if (!json_is_object(schedule))
-        return registration_refuse(location, "schedule", "must be an object");
-    enum err err = read_name(location, json_object_get(schedule, "cron"), "schedule.cron",
-                             &task->cron);
+        return member_refuse(location, "schedule", "must be an object");
+    enum err err = member_read_name(location, json_object_get(schedule, "cron"),
+                                    "schedule.cron", &task->cron);
     if (!err && !task->cron)
-        err = registration_refuse(location, "schedule.cron",
-                                  "must be a string of 1 to 256 bytes");
+        err =
+            member_refuse(location, "schedule.cron", "must be a string of 1 to 256 bytes");
     if (!err)
-        err = read_name(location, json_object_get(schedule, "timezone"),
-                        "schedule.timezone", &task->timezone);
+        err = member_read_name(location, json_object_get(schedule, "timezone"),
+                               "schedule.timezone", &task->timezone);
     if (!err)
-        err = read_name(location, json_object_get(schedule, "window"), "schedule.window",
-                        &task->window);
+        err = member_read_name(location, json_object_get(schedule, "window"),
+                               "schedule.window", &task->window);
     if (!err)
         err = read_places(location, json_object_get(schedule, "environments"),
                           &task->schedule_in);
@@ -344,40 +231,43 @@ static enum err read_schedule(const struct registration_location *location,
     return err;
 }
 
-static enum err read_machine(const struct registration_location *location,
-                             const json_t *machine, struct worker_task *task)
+static enum err read_machine(const struct member_location *location, const json_t *machine,
+                             struct worker_task *task)
 {
-    if (is_set(machine) && !location->is_stored && !json_is_object(machine))
-        return registration_refuse(location, "machine", "must be an object");
-    return read_preset(location, json_object_get(machine, "preset"), "machine.preset",
-                       &task->machine);
+    if (member_is_set(machine) && !location->is_stored && !json_is_object(machine))
+        return member_refuse(location, "machine", "must be an object");
+    return member_read_preset(location, json_object_get(machine, "preset"),
+                              "machine.preset", &task->machine);
 }
 
-static enum err read_task(const struct registration_location *location, const json_t *json,
+static enum err read_task(const struct member_location *location, const json_t *json,
                           struct worker *worker)
 {
     struct worker_task *task = &worker->tasks[worker->task_count++];
     const char *source = json_string_value(json_object_get(json, "triggerSource"));
     double max_duration = 0;
 
-    enum err err = read_name(location, json_object_get(json, "id"), "id", &task->id);
+    enum err err = member_read_name(location, json_object_get(json, "id"), "id", &task->id);
     if (!err && !task->id)
-        err = registration_refuse(location, "id", "must be a string of 1 to 256 bytes");
+        err = member_refuse(location, "id", "must be a string of 1 to 256 bytes");
     err = err ? err
-              : read_path(location, json_object_get(json, "filePath"), "filePath",
-                          &task->file_path);
+              : member_read_path(location, json_object_get(json, "filePath"), "filePath",
+                                 &task->file_path);
     err = err ? err
-              : read_path(location, json_object_get(json, "exportName"), "exportName",
-                          &task->export_name);
+              : member_read_path(location, json_object_get(json, "exportName"),
+                                 "exportName", &task->export_name);
     err =
         err ? err : read_task_queue(location, json_object_get(json, "queue"), task, worker);
     err = err ? err : read_retry(location, json_object_get(json, "retry"), task);
     err = err ? err : read_schedule(location, json_object_get(json, "schedule"), task);
     err = err ? err : read_ttl(location, json_object_get(json, "ttl"), task);
     err = err ? err
-              : read_number(location, json_object_get(json, "maxDuration"), "maxDuration",
-                            INT32_MAX, &max_duration);
+              : member_read_number(location, json_object_get(json, "maxDuration"),
+                                   "maxDuration", INT32_MAX, &max_duration);
     err = err ? err : read_machine(location, json_object_get(json, "machine"), task);
+    err = err ? err
+              : registration_read_concurrency(
+                    location, json_object_get(json, "concurrency"), task, worker);
     task->is_scheduled = source && !strcmp(source, "schedule");
     task->max_duration_s = max_duration < INT32_MAX ? (uint32_t)ceil(max_duration) : 0;
     return err;
@@ -385,7 +275,7 @@ static enum err read_task(const struct registration_location *location, const js
 
 /* ---- one element after another ---- */
 
-static enum err add_task(const struct registration_location *location, const json_t *json,
+static enum err add_task(const struct member_location *location, const json_t *json,
                          struct worker *worker)
 {
     size_t count = worker->task_count;
@@ -420,8 +310,8 @@ static void keep_schema(struct slice schema, struct worker_task *task)
         task->schema = bytes_create(schema);
 }
 
-static enum err read_element(const struct registration_location *location,
-                             struct slice span, struct registration_reader *reader)
+static enum err read_element(const struct member_location *location, struct slice span,
+                             struct registration_reader *reader)
 {
     struct failure wrong;
     if (scan_type(span) != SCAN_OBJECT)
@@ -512,8 +402,8 @@ static void begin_list(struct registration_reader *reader, enum declaration_part
 static enum err read_one(struct registration_reader *reader, struct slice span,
                          struct failure *why)
 {
-    struct registration_location location = { declaration_name(reader->list),
-                                              reader->index++, reader->is_stored, why };
+    struct member_location location = { declaration_name(reader->list), reader->index++,
+                                        reader->is_stored, why };
     size_t most = reader->list == DECLARED_TASKS ? reader->tasks_max : reader->queues_max;
     if (location.index == most)
         return explain(why, ERR_INVALID, "metadata.%s: too many (max %zu)", location.list,
@@ -525,7 +415,6 @@ static void note_lists(struct registration_reader *reader)
 {
     const struct declaration *declaration = &reader->declaration;
     struct unsupported *all = &reader->unsupported;
-    unsupported_note_limits(all, declaration_part(declaration, DECLARED_LIMITS));
     unsupported_note_prompts(all, declaration_part(declaration, DECLARED_PROMPTS));
     unsupported_note_webhooks(all, declaration_part(declaration, DECLARED_WEBHOOKS));
     if (!all->webhooks.len)
@@ -543,7 +432,9 @@ enum err registration_read_next(struct registration_reader *reader,
         return OK;
     }
     worker_sort(reader->worker);
-    if (check_ids(reader->worker, why) || merge_queues(reader, why))
+    if (check_ids(reader->worker, why) || merge_queues(reader, why) ||
+        registration_read_limits(declaration_part(&reader->declaration, DECLARED_LIMITS),
+                                 reader->is_stored, reader->worker, why))
         return ERR_INVALID;
     note_lists(reader);
     registration->worker = reader->worker;
@@ -659,6 +550,7 @@ void registration_set_limits(struct worker *worker, struct environment *env)
         if (!queue->is_named_only)
             queues_set_total(&env->queues, name, queue->total);
     }
+    registration_register_limits(worker, env);
     worker->has_limits = true;
 }
 

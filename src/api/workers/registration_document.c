@@ -3,6 +3,7 @@
 
 #include "accounts/bootstrap.h"
 #include "api/workers/registration.h"
+#include "api/workers/registration_limits.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/mem.h"
@@ -45,7 +46,8 @@ static void add_schedule(struct buf *out, const struct worker_task *task)
     buf_add_text(out, "]}");
 }
 
-static void add_task(struct buf *out, const struct worker_task *task)
+static void add_task(struct buf *out, const struct worker *worker,
+                     const struct worker_task *task)
 {
     buf_add_text(out, "{\"id\":");
     buf_add_json(out, bytes_slice(task->id));
@@ -67,6 +69,7 @@ static void add_task(struct buf *out, const struct worker_task *task)
         buf_print(out, ",\"maxDuration\":%u", task->max_duration_s);
     add_retry(out, task);
     add_schedule(out, task);
+    registration_write_concurrency(out, worker, task);
     buf_add_char(out, '}');
 }
 
@@ -86,7 +89,7 @@ void registration_write_task(struct registration *registration)
     const struct worker *worker = registration->worker;
     if (registration->written)
         buf_add_char(&registration->tasks, ',');
-    add_task(&registration->tasks, &worker->tasks[registration->written++]);
+    add_task(&registration->tasks, worker, &worker->tasks[registration->written++]);
 }
 
 static void add_deployment(struct buf *out, const struct worker *worker)
@@ -126,7 +129,9 @@ struct bytes *registration_write(struct registration *registration)
             buf_add_char(&out, ',');
         add_queue(&out, &worker->queues[i]);
     }
-    buf_add_text(&out, "]}");
+    buf_add_char(&out, ']');
+    registration_write_limits(&out, worker);
+    buf_add_char(&out, '}');
     struct bytes *body = buf_to_bytes(&out);
     buf_finish(&out);
     return body;
@@ -230,6 +235,7 @@ static void forget(struct engine *engine, struct environment *env, struct worker
     bytes_unref(name);
     for (size_t i = 0; worker->has_limits && i < worker->queue_count; i++)
         queues_forget_limit(&env->queues, bytes_slice(worker->queues[i].name));
+    registration_forget_limits(worker, env);
     dev_sessions_forget(env, worker);
     worker_destroy(worker);
 }

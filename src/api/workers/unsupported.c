@@ -68,8 +68,6 @@ void unsupported_note_task(struct unsupported *all, const json_t *task)
     struct slice id = text_of(task, "id"), source = text_of(task, "triggerSource");
     const json_t *queue = json_object_get(task, "queue");
     char member[40];
-    if (is_declared(json_object_get(task, "concurrency")))
-        add_limit(all, "task", id, "concurrency");
     if (is_declared(json_object_get(task, "gates")))
         add_limit(all, "task", id, "gates");
     for (size_t i = 0; i < QUEUE_LIMITS; i++) {
@@ -130,11 +128,6 @@ static void note_each(struct unsupported *all, const struct buf *names, struct s
     }
 }
 
-static void note_limit(struct unsupported *all, struct slice name)
-{
-    add_limit(all, "concurrency limit", name, NULL);
-}
-
 static void note_prompt(struct unsupported *all, struct slice name)
 {
     add_name(&all->prompts, name);
@@ -143,11 +136,6 @@ static void note_prompt(struct unsupported *all, struct slice name)
 static void note_webhook(struct unsupported *all, struct slice name)
 {
     add_name(&all->webhooks, name);
-}
-
-void unsupported_note_limits(struct unsupported *all, struct slice list)
-{
-    note_each(all, &all->limits, list, "name", note_limit);
 }
 
 void unsupported_note_prompts(struct unsupported *all, struct slice list)
@@ -167,10 +155,9 @@ struct bytes *unsupported_refusal(const struct unsupported *all)
     struct buf text = { 0 };
     if (!all->limits.len)
         return NULL;
-    buf_add_text(&text, "concurrency limits are not supported and would be exceeded: ");
+    buf_add_text(&text, "these limits are not supported and would be exceeded: ");
     buf_add(&text, buf_slice(&all->limits));
-    buf_add_text(&text, "; remove them, or limit a queue with concurrencyLimit or "
-                        "combinedConcurrencyLimit");
+    buf_add_text(&text, "; remove them, or use the concurrency of a task");
     struct bytes *refusal = buf_to_bytes(&text);
     buf_finish(&text);
     return refusal;

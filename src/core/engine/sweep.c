@@ -115,6 +115,7 @@ static enum decision decide_version(struct command *command, const struct run *n
     (void)marks;
     if (now->status == RUN_PENDING_VERSION && verdict == VERSION_IS_THERE) {
         versions_lock(command->env, next);
+        versions_take_limits(next, workers_task_of(command->env->fleet->workers, next));
         return advance(command, next, EVENT_VERSION_CAME);
     }
     if (now->status == RUN_QUEUED && verdict > VERSION_UNDECIDED)

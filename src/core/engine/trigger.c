@@ -53,6 +53,7 @@ void trigger_default_to_task(struct trigger *item, const struct worker_task *tas
             (uint8_t)(task && task->machine >= 0 ? task->machine : MACHINE_SMALL_1X);
     if (task && !run->queue)
         run->queue = bytes_ref(task->queue);
+    versions_take_limits(run, task);
     if (task && task->ttl && !run_rare(run)->ttl && !item->no_default_ttl)
         run_rare_edit(run)->ttl = bytes_ref(task->ttl);
 }

@@ -155,6 +155,9 @@ static void apply_limits(const struct dev_sessions *sessions)
             queues_change_limit(queues, bytes_slice(queue->name), queue->limit);
             queues_set_total(queues, bytes_slice(queue->name), queue->total);
         }
+        for (size_t i = 0; i < worker->limit_count; i++)
+            limits_change(queues, bytes_slice(worker->limits[i].name),
+                          worker->limits[i].per_key, worker->limits[i].total);
     }
 }
 

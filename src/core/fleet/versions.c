@@ -1,6 +1,10 @@
 /* versions.c - checks a run against the current versions and sessions. */
 #include "core/fleet/versions.h"
 
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json/scan.h"
 #include "core/fleet/dev_sessions.h"
 #include "core/fleet/worker_versions.h"
 
@@ -60,6 +64,40 @@ bool versions_is_plain(const struct environment *env, const struct run *run)
     const struct worker *worker =
         env->is_dev ? NULL : workers_for(env->fleet->workers, run);
     return worker && !worker->deployment[0];
+}
+
+/* Only the name of a task's own limit has a slash. */
+static bool has_own_limit(const struct bytes *limits)
+{
+    return memchr(limits->data, '/', limits->len);
+}
+
+/* Returns the names in the text, a JSON array, after the name of the task's own limit. */
+static struct bytes *with_own_limit(const struct worker_task *task, struct slice text)
+{
+    struct buf all = { 0 };
+    struct slice element;
+    struct scan_members own = scan_members(bytes_slice(task->limits));
+    scan_next_element(&own, &element);
+    buf_add_char(&all, '[');
+    buf_add(&all, element);
+    buf_add_text(&all, text.len > 2 ? "," : "");
+    buf_add(&all, slice_from(text, 1));
+    struct bytes *limits = bytes_create_shared(buf_slice(&all));
+    buf_finish(&all);
+    return limits;
+}
+
+void versions_take_limits(struct run *run, const struct worker_task *task)
+{
+    const struct bytes *named = run_rare(run)->limits;
+    if (!task || !task->limits || (named && (!task->has_inline || has_own_limit(named))))
+        return;
+    struct bytes *limits =
+        named ? with_own_limit(task, bytes_slice(named)) : bytes_ref(task->limits);
+    struct run_rare *rare = run_rare_edit(run);
+    bytes_unref(rare->limits);
+    rare->limits = limits;
 }
 
 void versions_lock(const struct environment *env, struct run *run)

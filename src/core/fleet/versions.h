@@ -13,6 +13,9 @@
 
 #include "core/fleet/fleet.h"
 
+struct worker;
+struct worker_task;
+
 enum version_verdict {
     VERSION_IS_THERE,  /* and it has the run's task and queue */
     VERSION_UNDECIDED, /* in dev: there is no session, or one may return soon */
@@ -33,12 +36,15 @@ bool versions_lack(const struct environment *env, const struct run *run);
  * and has the task. */
 void versions_lock(const struct environment *env, struct run *run);
 
-/* Outside of dev: returns true if the version for the run was not deployed but registered
- * by a worker that has its code. */
+/* Sets the limits that the run needs, when it is known which task it executes (NULL: not
+ * yet): those of the task; or those that its trigger named, along with the task's own. Does
+ * nothing if the run has them already. */
+void versions_take_limits(struct run *run, const struct worker_task *task);
+
+/* Outside of dev: returns true if the version for the run was registered by a worker that
+ * has its code, and not deployed. */
 bool versions_is_plain(const struct environment *env, const struct run *run);
 
-struct worker;
-
-/* The worker's deployment became DEPLOYED. Runs may now be locked to its version, and those
- * waiting for its user's id are released, whether it is promoted or not. */
+/* The deployment of the worker became DEPLOYED. Runs may now be locked to its version, and
+ * those that wait for its user's id are released, whether it is promoted or not. */
 void versions_deployed(struct environment *env, struct worker *worker);

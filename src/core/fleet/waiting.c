@@ -61,7 +61,17 @@ static void set_limit(struct waiting *waiting, enum waiting_reason reason, uint3
     waiting->running = running;
 }
 
-/* Sets the limit that denies the run a slot. Returns false if a slot is free. */
+static void set_named_limit(struct waiting *waiting, const struct limit_standing *standing)
+{
+    waiting->limit_name = standing->name;
+    waiting->is_limit_total = standing->is_total;
+    if (standing->paused)
+        waiting->reason = WAITING_LIMIT_PAUSED;
+    else
+        set_limit(waiting, WAITING_LIMIT, standing->limit, standing->running);
+}
+
+/* Sets the limit that leaves the run no slot. Returns false if there is a slot. */
 static bool look_at_limits(const struct tracked *run, const struct queue_standing *standing,
                            struct waiting *waiting)
 {
@@ -74,9 +84,11 @@ static bool look_at_limits(const struct tracked *run, const struct queue_standin
                   standing->limit, standing->running);
     else if (standing->total_running >= standing->total)
         set_limit(waiting, WAITING_QUEUE_TOTAL, standing->total, standing->total_running);
+    else if (standing->of_limit.name.ptr)
+        set_named_limit(waiting, &standing->of_limit);
     else if (queues->running >= queues->limit)
         set_limit(waiting, WAITING_ENVIRONMENT_LIMIT, queues->limit, queues->running);
-    return waiting->has_limit;
+    return waiting->reason != WAITING_FOR_NOTHING;
 }
 
 static void look_in_line(const struct tracked *run, struct waiting *waiting)

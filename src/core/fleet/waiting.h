@@ -6,7 +6,8 @@
  *                 no worker for it is connected                   ─► no_worker
  *                 its queue is paused                             ─► queue_paused
  *                 all slots of the queue, of its key are taken    ─► queue_limit, …_key
- *                 all slots of all its keys together are          ─► queue_total
+ *                 all slots of its keys together are              ─► queue_total
+ *                 one of its limits is paused, has no free slot   ─► limit_paused, limit
  *                 all slots of the environment are                ─► environment_limit
  *                 none of these, in dev: no worker dequeues it    ─► no_worker
  *                 elsewhere: workers lack CPU or memory for it    ─► room
@@ -28,6 +29,8 @@ enum waiting_reason {
     WAITING_QUEUE_LIMIT,
     WAITING_CONCURRENCY_KEY,
     WAITING_QUEUE_TOTAL,
+    WAITING_LIMIT_PAUSED,
+    WAITING_LIMIT,
     WAITING_ENVIRONMENT_LIMIT,
     WAITING_ROOM,
     WAITING_DELAY,
@@ -44,7 +47,9 @@ struct waiting {
     int64_t until;  /* Unix ms; 0: unknown */
     bool has_limit; /* limit and running are set */
     uint32_t limit, running;
-    bool is_in_line; /* ahead is set */
+    struct slice limit_name; /* of limit_paused and limit; borrowed from the queues */
+    bool is_limit_total;     /* limit: of all keys together, not of the run's */
+    bool is_in_line;         /* ahead is set */
     uint32_t ahead;  /* runs of its queue and key before it; at most WAITING_AHEAD_MAX */
     bool is_served;  /* no_worker: a worker is connected but does not dequeue now */
     bool is_plain;   /* no_worker: only a worker with its code could execute it */

@@ -21,6 +21,8 @@ const char *waiting_name(enum waiting_reason reason)
         [WAITING_QUEUE_LIMIT] = "queue_limit",
         [WAITING_CONCURRENCY_KEY] = "concurrency_key",
         [WAITING_QUEUE_TOTAL] = "queue_total",
+        [WAITING_LIMIT_PAUSED] = "limit_paused",
+        [WAITING_LIMIT] = "limit",
         [WAITING_ENVIRONMENT_LIMIT] = "environment_limit",
         [WAITING_ROOM] = "room",
         [WAITING_DELAY] = "delay",
@@ -183,6 +185,23 @@ static void explain_limit(const struct tracked *run, const struct waiting *waiti
                   waiting->limit, starts);
 }
 
+static void explain_named_limit(const struct tracked *run, const struct waiting *waiting,
+                                struct buf *out)
+{
+    bool has_begun = run->run.execution == EXECUTION_WITH_WAITPOINTS;
+    const struct bytes *key = run_rare(&run->run)->concurrency_key;
+    buf_print(out, "The concurrency limit %.*s allows %u", SLICE_ARG(waiting->limit_name),
+              waiting->limit);
+    if (waiting->is_limit_total)
+        buf_add_text(out, " in total");
+    else if (key)
+        buf_print(out, " for the concurrencyKey %.*s",
+                  SLICE_ARG(text_clip(bytes_slice(key))));
+    buf_print(out,
+              ", and %u execute; the run %s when one ends or waits, or when you raise it",
+              waiting->running, has_begun ? "continues" : "starts");
+}
+
 static void explain_retry(const struct tracked *run, const struct waiting *waiting,
                           struct buf *out)
 {
@@ -244,6 +263,11 @@ void waiting_explain(const struct tracked *run, const struct waiting *waiting,
     case WAITING_CONCURRENCY_KEY:
     case WAITING_QUEUE_TOTAL:
     case WAITING_ENVIRONMENT_LIMIT: explain_limit(run, waiting, out); break;
+    case WAITING_LIMIT_PAUSED:
+        buf_print(out, "The concurrency limit %.*s is paused; resume it",
+                  SLICE_ARG(waiting->limit_name));
+        break;
+    case WAITING_LIMIT: explain_named_limit(run, waiting, out); break;
     case WAITING_ROOM: explain_room(run, out); break;
     case WAITING_DELAY:
         buf_add_text(out, "It is delayed until ");

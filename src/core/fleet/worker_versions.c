@@ -33,6 +33,7 @@ void worker_destroy(struct worker *worker)
         bytes_unref(task->export_name);
         bytes_unref(task->queue);
         bytes_unref(task->ttl);
+        bytes_unref(task->limits);
         bytes_unref(task->schema);
         bytes_unref(task->cron);
         bytes_unref(task->timezone);
@@ -43,6 +44,9 @@ void worker_destroy(struct worker *worker)
         bytes_unref(worker->queues[i].name);
     table_finish(&worker->queues_by_name);
     free(worker->queues);
+    for (size_t i = 0; i < worker->limit_count; i++)
+        bytes_unref(worker->limits[i].name);
+    free(worker->limits);
     bytes_unref(worker->warnings);
     free(worker);
 }

@@ -32,6 +32,8 @@ struct worker_task {
     bool is_scheduled;
     struct bytes *schema;                   /* of its payload, JSON; NULL: none */
     struct bytes *cron, *timezone, *window; /* of its declared schedule; NULL: none */
+    struct bytes *limits; /* names of those that its runs need, JSON; NULL: none */
+    bool has_inline;      /* the first of them is its own, "task/<id>" */
     unsigned schedule_in; /* where it is declared: bits of the environments' types */
     bool has_retry;
     uint16_t max_attempts; /* 0: no retry settings */
@@ -62,6 +64,12 @@ struct queue_limit {
     bool is_named_only; /* declared by a task, without a limit: an existing limit stays */
 };
 
+/* A concurrency limit that runs of several queues may share. */
+struct declared_limit {
+    struct bytes *name;
+    uint32_t per_key, total; /* for each concurrencyKey, for all; UINT32_MAX: none */
+};
+
 struct session;
 
 struct worker {
@@ -83,6 +91,8 @@ struct worker {
     size_t task_count;
     struct queue_limit *queues; /* in the order in which to set them */
     size_t queue_count;
+    struct declared_limit *limits;
+    size_t limit_count;
     struct table queues_by_name; /* of struct queue_limit: the first of each name */
     struct bytes *warnings;      /* declared features that the gateway lacks, as JSON
                                     (api/workers/unsupported.h); NULL: none */

@@ -169,7 +169,7 @@ void load_accounts_begin(struct load_accounts *load)
 
 static const enum document_kind restored_kinds[] = {
     DOC_WORKER,   DOC_CURRENT,  DOC_DEPLOYMENT, DOC_BUILD_VARIABLES, DOC_QUEUE,
-    DOC_VARIABLE, DOC_SCHEDULE, DOC_BULK,       DOC_ACTIVITY,
+    DOC_VARIABLE, DOC_SCHEDULE, DOC_BULK,       DOC_ACTIVITY,        DOC_LIMIT,
 };
 
 static struct environment *environment_now(const struct load_runs *load)

@@ -14,6 +14,17 @@ async function trigger(gateway, task, payload) {
   return reply.json.id;
 }
 
+/** Triggers four runs of these tasks in turn, and checks that no two of them work at once. */
+async function workInTurn(gateway, tasks) {
+  const file = path.join(temporaryFolder(), "works");
+  const ids = await Promise.all(Array.from({ length: 4 }, (_, i) => trigger(gateway, tasks[i % tasks.length], { file, ms: 400 })));
+  const runs = await ended(gateway, ids, 120_000);
+  assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", "worked twice"]));
+  const works = fs.readFileSync(file, "utf8").trim().split("\n").map((line) => line.split(" ").map(Number)).sort(([a], [b]) => a - b);
+  assert.equal(works.length, 2 * ids.length);
+  for (let i = 1; i < works.length; i++) assert.ok(works[i][0] >= works[i - 1][1], `two runs work at once: ${JSON.stringify(works)}`);
+}
+
 async function ended(gateway, ids, timeoutMs) {
   let runs;
   try {
@@ -43,15 +54,8 @@ test("more parents than may execute at once, each waiting for a child that does 
     const runs = await ended(gateway, ids, 60_000);
     assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", 3]));
   });
-  await t.test("in a queue that executes one run at a time: two parents whose waits have ended do not execute at once", async () => {
-    const file = path.join(temporaryFolder(), "works");
-    const ids = await Promise.all(Array.from({ length: 4 }, () => trigger(gateway, "solo", { file, ms: 400 })));
-    const runs = await ended(gateway, ids, 120_000);
-    assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", "worked twice"]));
-    const works = fs.readFileSync(file, "utf8").trim().split("\n").map((line) => line.split(" ").map(Number)).sort(([a], [b]) => a - b);
-    assert.equal(works.length, 2 * ids.length);
-    for (let i = 1; i < works.length; i++) assert.ok(works[i][0] >= works[i - 1][1], `two runs work at once: ${JSON.stringify(works)}`);
-  });
+  await t.test("in a queue that executes one run at a time: two parents whose waits have ended do not execute at once", () => workInTurn(gateway, ["solo"]));
+  await t.test("of two tasks that share a limit of one: no two of them execute at once", () => workInTurn(gateway, ["left", "right"]));
   await cli.stop();
   await gateway.stop();
 });

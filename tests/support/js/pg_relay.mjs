@@ -2,7 +2,7 @@
 // repeats the messages that a test names.
 //
 //   const relay = await PgRelay.start(postgres, t);           relay.url for the gateway
-//   const rule = relay.order("cut", { from: "server", at: 3, of: "commit_v100" });
+//   const rule = relay.order("cut", { from: "server", at: 3, of: "commit_v101" });
 //   await rule.struck;
 //   relay.hold("server"); relay.pass(); relay.refuse(); relay.accept();
 //   relay.delayMs = 50;    delays each message of the server, after the delay of the one before; 0: no delay

@@ -1,10 +1,11 @@
 // Tasks for pace.test.mjs and bench/children.mjs: many runs at once, and parents that wait for children.
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { queue, task } from "@trigger.dev/sdk";
+import { concurrencyLimit, queue, task } from "@trigger.dev/sdk";
 
 const narrow = queue({ name: "narrow", concurrencyLimit: 1 });
 const single = queue({ name: "single", concurrencyLimit: 1 });
+const shared = concurrencyLimit({ name: "shared", total: 1 });
 
 /** Waits for another run of this task, in the same queue with a limit of one, down to the given depth. */
 export const nested = task({
@@ -33,21 +34,23 @@ export const child = task({
 });
 
 /** Works, waits for a child of another queue, and works again. For each work it appends a line `from to` to the file. */
-export const solo = task({
-  id: "solo",
-  queue: single,
-  run: async ({ file, ms }: { file: string; ms: number }) => {
-    const work = async () => {
-      const from = Date.now();
-      await sleep(ms);
-      appendFileSync(file, `${from} ${Date.now()}\n`);
-    };
-    await work();
-    await child.triggerAndWait({ ms: 1 }).unwrap();
-    await work();
-    return "worked twice";
-  },
-});
+async function workTwice({ file, ms }: { file: string; ms: number }) {
+  const work = async () => {
+    const from = Date.now();
+    await sleep(ms);
+    appendFileSync(file, `${from} ${Date.now()}\n`);
+  };
+  await work();
+  await child.triggerAndWait({ ms: 1 }).unwrap();
+  await work();
+  return "worked twice";
+}
+
+export const solo = task({ id: "solo", queue: single, run: workTwice });
+
+/** Two tasks, each with a queue of its own, that share a limit of one. */
+export const left = task({ id: "left", concurrency: shared, run: workTwice });
+export const right = task({ id: "right", concurrency: [{ total: 3 }, shared], run: workTwice });
 
 export const family = task({
   id: "family",
