@@ -77,6 +77,7 @@ void quotas_put_inside(struct quotas *quotas, struct environment *env,
     env->windows.quota.outer = OUTER_QUOTA(account, watched, PROJECT_WINDOWS_MAX);
     env->queues.own.configured.outer =
         OUTER_QUOTA(account, configured, PROJECT_QUEUES_CONFIGURED_MAX);
+    env->queues.limits.configured.outer = env->queues.own.configured.outer;
     env->project_views = OUTER_QUOTA(account, views, PROJECT_VIEWS_MAX);
     env->tasks.quota = OUTER_QUOTA(account, figures, PROJECT_FIGURES_BYTES);
     env->project_unfinished = OUTER_QUOTA(account, unfinished, 0);

@@ -10,7 +10,10 @@
 #include "core/live/environment.h"
 #include "runcast/store.h"
 
-enum { LIMIT_KEYS_MAX = 1000 }; /* overridden keys of a limit */
+enum {
+    LIMIT_KEYS_MAX = 1000,       /* overridden keys of a limit */
+    LIMIT_OVERRIDES_MAX = 10000, /* of all limits of an environment together */
+};
 
 /* Returns the document with these settings and the overrides of keys that are in memory,
  * but with `changed` instead of that of the same key (key absent: none changes; per_key

@@ -208,16 +208,20 @@ static enum err check_configured(const struct limit_change *change,
     size_t at = 0, count = 0;
     if (!settings->version && !quota_has(&queues->limits.configured, 1))
         return explain(&change->call->why, ERR_RULE,
-                       "At most %zu concurrency limits can be paused or overridden at once",
-                       queues->limits.configured.limit);
+                       "At most %d concurrency limits of an environment, and %d queues and "
+                       "limits of its project, can be paused or overridden at once",
+                       QUEUES_CONFIGURED_MAX, PROJECT_QUEUES_CONFIGURED_MAX);
     while (change->key && count <= LIMIT_KEYS_MAX &&
            limits_next_override(queues, bytes_slice(change->name), &at, &ignored))
         count++;
-    return count < LIMIT_KEYS_MAX
+    bool fits = count < LIMIT_KEYS_MAX && queues->limits.overrides < LIMIT_OVERRIDES_MAX;
+    return !change->key || fits
                ? OK
-               : explain(&change->call->why, ERR_RULE,
-                         "At most %d keys of a concurrency limit can be overridden at once",
-                         LIMIT_KEYS_MAX);
+               : explain(
+                     &change->call->why, ERR_RULE,
+                     "At most %d keys of a concurrency limit, and %d of an environment, "
+                     "can be overridden at once",
+                     LIMIT_KEYS_MAX, LIMIT_OVERRIDES_MAX);
 }
 
 static void override_own(struct limit_change *change, int64_t now_ms)

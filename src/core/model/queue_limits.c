@@ -193,30 +193,37 @@ bool limits_next_override(const struct queues *queues, struct slice limit, size_
     return pool;
 }
 
-/* Returns a pool whose override has ended at now_ms, and lowers next to the first end of
- * the others that it passes. */
-static struct subqueue *ended_override(const struct queues *queues, int64_t now_ms,
-                                       int64_t *next)
+/* Takes back the overrides of one limit that have ended, and lowers next to the end of each
+ * that it passes. Removing a pool may hide others from this pass. Returns true if it took
+ * any back. */
+static bool end_overrides_of(struct queues *queues, struct queue *limit, int64_t now_ms,
+                             int64_t *next)
 {
+    bool ended = false;
     size_t at = 0;
-    for (struct queue *limit; (limit = table_next(&queues->limits.by_name, &at));) {
-        size_t key = 0;
-        for (struct subqueue *pool; (pool = next_override(limit, &key));) {
-            if (pool->override_until <= now_ms)
-                return pool;
-            *next = pool->override_until < *next ? pool->override_until : *next;
+    for (struct subqueue *pool; (pool = next_override(limit, &at));) {
+        if (pool->override_until <= now_ms) {
+            set_override(queues, pool, UINT32_MAX, 0);
+            ended = true;
+        } else if (pool->override_until < *next) {
+            *next = pool->override_until;
         }
     }
-    return NULL;
+    return ended;
 }
 
 int64_t limits_end_overrides(struct queues *queues, int64_t now_ms)
 {
     int64_t next = INT64_MAX;
-    struct subqueue *pool;
-    while (queues->limits.overrides && (pool = ended_override(queues, now_ms, &next))) {
-        set_override(queues, pool, UINT32_MAX, 0);
-        next = INT64_MAX;
+    for (bool again = queues->limits.overrides > 0; again;) {
+        size_t at = 0;
+        again = false;
+        for (struct queue *limit; (limit = table_next(&queues->limits.by_name, &at));) {
+            limit->uses++; /* it stays while its pools are visited */
+            again |= end_overrides_of(queues, limit, now_ms, &next);
+            limit->uses--;
+            queue_free_if_unused(queues, limit);
+        }
     }
     return next;
 }

@@ -123,6 +123,29 @@ static void a_paused_limit_holds_back_only_what_has_not_run(void **state)
     queues_finish(&queues);
 }
 
+static void overrides_that_end_at_once_all_end(void **state)
+{
+    (void)state;
+    struct queues queues;
+    char key[16];
+    queues_init(&queues, 10, job_id);
+    declare(&queues, "declared", 1, 1);
+    for (int i = 0; i < 3000; i++) {
+        struct slice limit = slice_of(i % 2 ? "declared" : "gone");
+        snprintf(key, sizeof(key), "%d", i);
+        limits_override_key(
+            &queues, limit,
+            &(struct limit_override){ slice_of(key), 5, i % 3 ? 100 : 200 });
+    }
+    assert_int_equal(limits_end_overrides(&queues, 100), 200);
+    assert_int_equal(queues.limits.overrides, 1000);
+    assert_true(limits_end_overrides(&queues, 200) == INT64_MAX);
+    assert_int_equal(queues.limits.overrides, 0);
+    assert_int_equal(limits_count(&queues), 1); /* nothing needs the other one */
+    limits_forget(&queues, SLICE("declared"));
+    queues_finish(&queues);
+}
+
 static void runs_of_a_queue_keep_their_order_whatever_limits_they_need(void **state)
 {
     (void)state;
@@ -380,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_paused_limit_holds_back_only_what_has_not_run),
         cmocka_unit_test(runs_of_a_queue_keep_their_order_whatever_limits_they_need),
         cmocka_unit_test(names_of_limits_do_not_stay),
+        cmocka_unit_test(overrides_that_end_at_once_all_end),
         cmocka_unit_test(next_item_has_all_slots_whatever_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
