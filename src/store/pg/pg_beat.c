@@ -1,4 +1,4 @@
-/* pg_beat.c - calls beat_v101, lead_v101 and leave_v101 on a connection of their own.
+/* pg_beat.c - calls beat_v101, lead_v101 and leave_v101 on a separate connection.
  *
  * No commit or read thus delays them.
  *

@@ -1,4 +1,4 @@
-/* pg_group.h - encodes commits as parameters of commit_v101, and decodes its answer.
+/* pg_group.h - encodes commits as parameters of commit_v101, and decodes its result.
  *
  *   commits ─► pg_group_encode ─► arrays ─► commit_v101 ─► bytes ─► pg_group_decode ─► …
  *
