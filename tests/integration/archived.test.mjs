@@ -136,7 +136,7 @@ test("archived branches cost next to no memory, however many there were", async 
   for (let i = 0; i < 400; i++) await use(`later-${i}`);
   await gone();
   const each = (resident() - start) / 400;
-  assert.ok(each < 4, `${each} KiB, most of it what SQLite remembers of the file`);
+  assert.ok(each < 8, `${each} KiB, most of it what SQLite remembers of the file; a branch in use costs 13`);
   await own.stop();
 });
 
