@@ -2,15 +2,15 @@
  *
  * Items wait in heaps of four levels, all in the same order. Each audience has its own:
  *
- *   queues::ready     heads of offers, whose queue is not paused and has a limit above 0
- *   └ offer           of a queue: heads of classes, whose limits have a free slot
- *     └ class         of a set of limits: heads of shares, whose subqueue and pools do, too
- *       └ share       of a subqueue: its items
+ *   queues::ready     heads of groups, whose limits have a free slot
+ *   └ group           of limits: heads of classes, whose queue has one, and is not paused
+ *     └ class         of a queue and a set of limits: heads of shares
+ *       └ share       of a subqueue, which has a free slot, as its pools have: its items
  *
  * After any of that has changed, refresh adds, moves or removes the heads. So the next item
- * is at the top, and a change costs the logarithm of the number of items that wait. A change
- * of a limit also visits the classes that need it, and a change of a pool its shares, but no
- * other items. Only new settings cost more: they visit the subqueues of their queue that
+ * is at the top, and a change costs the logarithm of the number of items that wait. When
+ * a limit becomes full, or has a slot again, that also visits the groups that need it, and a
+ * pool its shares, but no other items. Only new settings cost more: they visit the subqueues of their queue that
  * have something running, or all pools of their limit.
  *
  * Heads are ordered by their round before anything else. A head that was served, or that is
@@ -26,15 +26,25 @@
 
 /* ---- free slots ---- */
 
-static bool class_is_open(const struct slot_class *class)
+static bool group_is_open(const struct group_offer *offer)
 {
-    for (uint32_t i = 0; i < slot_set_count(class->set); i++)
-        if (!queue_is_open(class->needs[i].limit, class->offer->audience))
+    for (uint32_t i = 0; i < offer->group->count; i++)
+        if (!queue_is_open(offer->group->needs[i].limit, offer->audience))
             return false;
     return true;
 }
 
-/* A limit of 0 of the queue itself is handled by refresh_offer: it concerns every subqueue,
+/* Whatever the group's limits are. */
+static bool class_is_open(const struct slot_class *class)
+{
+    const struct offer *offer = class->offer;
+    for (uint32_t i = 0; i < slot_set_own(class->set); i++)
+        if (!queue_is_open(class->needs[i].limit, offer->audience))
+            return false;
+    return queue_limit_of(offer->queue) > 0 && queue_is_open(offer->queue, offer->audience);
+}
+
+/* A limit of 0 of the queue itself is handled by class_is_open: it concerns every subqueue,
  * without a visit to each. */
 static bool share_is_free(const struct subqueue_share *share)
 {
@@ -61,18 +71,6 @@ static void offer_head(const struct queues *queues, struct queue_heap *heap, uin
                    (struct queue_node){ .item = item, .round = own, .place = place });
 }
 
-/* Ends the turn of a head. It keeps its place until it is offered again or removed, which
- * must follow next. */
-static void serve_head(struct queue_heap *heap, uint64_t *round, uint32_t place)
-{
-    if (!place)
-        return;
-    struct queue_node *node = &heap->nodes[place - 1];
-    if (*round < node->round)
-        *round = node->round;
-    node->round = *round + 1;
-}
-
 static void remove_head(const struct queues *queues, struct queue_heap *heap,
                         uint32_t place)
 {
@@ -80,32 +78,41 @@ static void remove_head(const struct queues *queues, struct queue_heap *heap,
         queue_heap_remove(heap, queues->id, place);
 }
 
-static void refresh_offer(struct queues *queues, struct offer *offer)
+static void refresh_group(struct queues *queues, struct group_offer *offer)
 {
-    const struct queue *queue = offer->queue;
-    struct queue_turns *ready = &queues->ready[offer->audience];
-    if (offer->ready.count && queue_limit_of(queue) > 0 &&
-        queue_is_open(queue, offer->audience))
-        offer_head(queues, &ready->heap, ready->round, offer->ready.nodes[0].item,
-                   &offer->ready_place);
-    else
-        remove_head(queues, &ready->heap, offer->ready_place);
-}
-
-/* Classes take their turns together: the round of a class is that of its first share. */
-static void refresh_class(struct queues *queues, struct slot_class *class)
-{
-    struct offer *offer = class->offer;
-    if (class->ready.count && class_is_open(class)) {
-        struct queue_node head = class->ready.nodes[0];
-        head.place = &class->ready_place;
-        queue_heap_put(&offer->ready, queues->id, head);
+    struct queue_heap *heap = &queues->ready[offer->audience].heap;
+    if (offer->ready.count && group_is_open(offer)) {
+        struct queue_node head = offer->ready.nodes[0];
+        head.place = &offer->ready_place;
+        queue_heap_put(heap, queues->id, head);
     } else {
-        remove_head(queues, &offer->ready, class->ready_place);
+        remove_head(queues, heap, offer->ready_place);
     }
 }
 
-/* Requires a refresh of its offer. */
+/* A queue that had no head waits for the next round. Its classes take its turn together. */
+static void put_class(struct queues *queues, struct slot_class *class)
+{
+    struct offer *offer = class->offer;
+    if (!class->ready_place && !offer->heads++)
+        offer->turn = queues->ready[offer->audience].round + 1;
+    queue_heap_put(&class->among->ready, queues->id,
+                   (struct queue_node){ .item = class->ready.nodes[0].item,
+                                        .round = offer->turn,
+                                        .place = &class->ready_place });
+}
+
+static void refresh_class(struct queues *queues, struct slot_class *class)
+{
+    if (class->ready.count && class_is_open(class)) {
+        put_class(queues, class);
+    } else if (class->ready_place) {
+        queue_heap_remove(&class->among->ready, queues->id, class->ready_place);
+        class->offer->heads--;
+    }
+    refresh_group(queues, class->among);
+}
+
 static void refresh_share(struct queues *queues, struct subqueue_share *share)
 {
     struct slot_class *class = share->class;
@@ -115,6 +122,12 @@ static void refresh_share(struct queues *queues, struct subqueue_share *share)
     else
         remove_head(queues, &class->ready, share->ready_place);
     refresh_class(queues, class);
+}
+
+static void refresh_offer(struct queues *queues, struct offer *offer)
+{
+    list_each (link, &offer->classes)
+        refresh_class(queues, container_of(link, struct slot_class, link));
 }
 
 void queue_refresh_offers(struct queues *queues, struct queue *queue)
@@ -131,20 +144,19 @@ static void refresh_subqueue(struct queues *queues, struct subqueue *subqueue)
 
 void queue_refresh_pool(struct queues *queues, struct subqueue *pool)
 {
-    list_each (link, &pool->users) {
-        struct subqueue_share *share = container_of(link, struct share_need, link)->share;
-        refresh_share(queues, share);
-        refresh_offer(queues, share->class->offer);
-    }
+    list_each (link, &pool->users)
+        refresh_share(queues, container_of(link, struct share_need, link)->share);
 }
 
 /* The slots of a limit, all its keys together, have changed. */
 static void refresh_limit(struct queues *queues, struct queue *limit)
 {
-    list_each (link, &limit->classes) {
-        struct slot_class *class = container_of(link, struct class_need, link)->class;
-        refresh_class(queues, class);
-        refresh_offer(queues, class->offer);
+    list_each (link, &limit->classes)
+        refresh_class(queues, container_of(link, struct class_need, link)->class);
+    list_each (link, &limit->groups) {
+        struct slot_group *group = container_of(link, struct group_need, link)->group;
+        list_each (of, &group->offers)
+            refresh_group(queues, container_of(of, struct group_offer, link));
     }
 }
 
@@ -191,14 +203,24 @@ static void count_slots(struct queues *queues, struct subqueue *subqueue,
         count_running(queue_subqueue(set->limits[i], subqueue_key(subqueue)), more);
 }
 
+/* Returns true if a limit became full when one more ran (1), or has a free slot again when
+ * one less did (-1). */
+static bool has_turned(uint32_t running, uint32_t limit, int more)
+{
+    return more > 0 ? running == limit : running + 1 == limit;
+}
+
 /* After count_slots. Frees pools that nothing needs any more. */
 static void refresh_set(struct queues *queues, const struct subqueue *subqueue,
-                        const struct slot_set *set)
+                        const struct slot_set *set, int more)
 {
     for (uint32_t i = 0; i < slot_set_count(set); i++) {
-        struct subqueue *pool = queue_subqueue(set->limits[i], subqueue_key(subqueue));
-        queue_refresh_pool(queues, pool);
-        refresh_limit(queues, pool->queue);
+        struct queue *limit = set->limits[i];
+        struct subqueue *pool = queue_subqueue(limit, subqueue_key(subqueue));
+        if (has_turned(pool->running, subqueue_limit(pool), more))
+            queue_refresh_pool(queues, pool);
+        if (has_turned(limit->running, queue_total_of(limit), more))
+            refresh_limit(queues, limit);
         subqueue_free_if_empty(queues, pool);
     }
 }
@@ -240,7 +262,7 @@ static struct subqueue *detach(struct queues *queues, struct queue_item *item)
     item->running = false;
     refresh(queues, subqueue);
     if (ran)
-        refresh_set(queues, subqueue, set);
+        refresh_set(queues, subqueue, set, -1);
     if (share)
         subqueue_share_free_if_empty(queues, share);
     slot_set_unref(queues, set);
@@ -286,6 +308,7 @@ void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
     names_init(&queues->own, false);
     names_init(&queues->limits, true);
     table_init(&queues->sets, slot_set_key);
+    table_init(&queues->groups, slot_group_key);
     list_init(&queues->line);
 }
 
@@ -304,11 +327,13 @@ static void forget_keys(struct queues *queues)
 
 void queues_finish(struct queues *queues)
 {
-    assert(queues->running == 0 && queues->waiting == 0 && queues->sets.count == 0);
+    assert(queues->running == 0 && queues->waiting == 0 && queues->sets.count == 0 &&
+           queues->groups.count == 0);
     forget_keys(queues);
     names_finish(&queues->own);
     names_finish(&queues->limits);
     table_finish(&queues->sets);
+    table_finish(&queues->groups);
     for (uint32_t i = 0; i < queues->audiences; i++)
         free(queues->ready[i].heap.nodes);
     free(queues->ready);
@@ -353,13 +378,27 @@ void queues_wait_again(struct queues *queues, struct queue_item *item,
     wait_in_subqueue(queues, item, seat, position);
 }
 
+/* Returns the round after this one. The last one served is noted. */
+static uint64_t next_round(uint64_t *last, uint64_t round)
+{
+    if (*last < round)
+        *last = round;
+    return *last + 1;
+}
+
+/* Ends the turn of the item's share among those of its queue, and of its queue. The heads
+ * that are not moved here are refreshed when the item leaves the share, which follows
+ * next. */
 static void serve(struct queues *queues, const struct subqueue_share *share)
 {
     struct slot_class *class = share->class;
     struct offer *offer = class->offer;
-    struct queue_turns *ready = &queues->ready[offer->audience];
-    serve_head(&class->ready, &offer->round, share->ready_place);
-    serve_head(&ready->heap, &ready->round, offer->ready_place);
+    if (share->ready_place) {
+        struct queue_node *node = &class->ready.nodes[share->ready_place - 1];
+        node->round = next_round(&offer->round, node->round);
+    }
+    if (offer->heads)
+        offer->turn = next_round(&queues->ready[offer->audience].round, offer->turn);
 }
 
 void queues_run(struct queues *queues, struct queue_item *item, struct queue_seat seat)
@@ -376,7 +415,7 @@ void queues_run(struct queues *queues, struct queue_item *item, struct queue_sea
     item->running = true;
     count_slots(queues, subqueue, set, 1);
     refresh(queues, subqueue);
-    refresh_set(queues, subqueue, set);
+    refresh_set(queues, subqueue, set, 1);
     if (old)
         subqueue_free_if_empty(queues, old);
 }

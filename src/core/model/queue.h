@@ -88,7 +88,8 @@ struct queue_names {
 struct queues {
     struct queue_names own, limits;
     struct table sets;         /* of struct slot_set, by text */
-    struct queue_turns *ready; /* by audience: heads of queues that may offer an item */
+    struct table groups;       /* of struct slot_group, by text */
+    struct queue_turns *ready; /* by audience: heads of groups that may offer an item */
     uint32_t *waiting_for;     /* by audience: how many items wait */
     uint32_t audiences;
     uint32_t limit; /* slots of the environment */

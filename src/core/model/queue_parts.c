@@ -37,6 +37,12 @@ struct slice slot_set_key(const void *value)
     return (struct slice){ set->text, set->text_len };
 }
 
+struct slice slot_group_key(const void *value)
+{
+    const struct slot_group *group = value;
+    return (struct slice){ group->text, group->text_len };
+}
+
 struct queue_names *queue_names_of(struct queues *queues, const struct queue *queue)
 {
     return queue->is_limit ? &queues->limits : &queues->own;
@@ -61,6 +67,7 @@ struct queue *queue_named(struct queue_names *names, struct slice name)
     table_init(&queue->subqueues, subqueue_key);
     list_init(&queue->offers);
     list_init(&queue->classes);
+    list_init(&queue->groups);
     list_init(&queue->busy);
     table_insert(&names->by_name, queue);
     ranking_insert(&names->names, &queue->place);
@@ -92,7 +99,6 @@ void queue_free(struct queue *queue)
     while (!list_empty(&queue->offers)) {
         struct offer *offer = container_of(list_take(&queue->offers), struct offer, link);
         assert(list_empty(&offer->classes));
-        free(offer->ready.nodes);
         free(offer);
     }
     free(queue);
@@ -126,7 +132,81 @@ void subqueue_free_if_empty(struct queues *queues, struct subqueue *subqueue)
     queue_free_if_unused(queues, queue);
 }
 
+/* ---- groups of limits ---- */
+
+static void add_need(struct queues *queues, struct slot_group *group, struct slice name)
+{
+    struct group_need *need = &group->needs[group->count++];
+    need->group = group;
+    need->limit = queue_named(&queues->limits, name);
+    need->limit->uses++;
+    list_append(&need->limit->groups, &need->link);
+}
+
+/* Returns the group with this text, a JSON array of names without brackets; "": none. Adds
+ * a reference. */
+static struct slot_group *group_named(struct queues *queues, struct slice text)
+{
+    struct slot_group *group = table_find(&queues->groups, text);
+    struct slice names = text, name;
+    if (!group) {
+        group = mem_new_flex(struct slot_group, text.len);
+        group->text_len = text.len;
+        memcpy(group->text, text.ptr, text.len);
+        list_init(&group->offers);
+        table_insert(&queues->groups, group);
+        while (slice_split(&names, ',', &name))
+            add_need(queues, group, scan_unquoted(name));
+    }
+    group->refs++;
+    return group;
+}
+
+static void group_unref(struct queues *queues, struct slot_group *group)
+{
+    if (--group->refs)
+        return;
+    table_remove(&queues->groups, slot_group_key(group));
+    for (uint32_t i = 0; i < group->count; i++) {
+        list_remove(&group->needs[i].link);
+        group->needs[i].limit->uses--;
+        queue_free_if_unused(queues, group->needs[i].limit);
+    }
+    free(group);
+}
+
 /* ---- sets of limits ---- */
+
+/* Only the name of a limit of a task alone has a slash. */
+static bool is_own_name(struct slice name)
+{
+    return memchr(name.ptr, '/', name.len);
+}
+
+/* Finds the limits of the set, and its group. */
+static void fill_set(struct queues *queues, struct slot_set *set)
+{
+    struct scan_members elements = scan_members(slot_set_key(set));
+    struct slice element;
+    struct buf name = { 0 }, group = { 0 };
+    while (set->count < SLOT_SET_MAX && scan_next_element(&elements, &element)) {
+        buf_clear(&name);
+        scan_string(element, &name);
+        struct queue *limit = queue_named(&queues->limits, buf_slice(&name));
+        limit->uses++;
+        set->limits[set->count++] = limit;
+        if (!group.len && is_own_name(buf_slice(&name))) {
+            set->own++;
+            continue;
+        }
+        if (group.len)
+            buf_add_char(&group, ',');
+        buf_add_json(&group, buf_slice(&name));
+    }
+    set->group = group_named(queues, buf_slice(&group));
+    buf_finish(&name);
+    buf_finish(&group);
+}
 
 /* The text is a JSON array of names. */
 struct slot_set *slot_set_named(struct queues *queues, struct slice text)
@@ -135,20 +215,10 @@ struct slot_set *slot_set_named(struct queues *queues, struct slice text)
     struct slot_set *set = is_empty ? NULL : table_find(&queues->sets, text);
     if (set || is_empty)
         return set;
-    struct scan_members elements = scan_members(text);
-    struct slice element;
-    struct buf name = { 0 };
     set = mem_new_flex(struct slot_set, text.len);
     set->text_len = text.len;
     memcpy(set->text, text.ptr, text.len);
-    while (set->count < SLOT_SET_MAX && scan_next_element(&elements, &element)) {
-        buf_clear(&name);
-        scan_string(element, &name);
-        struct queue *limit = queue_named(&queues->limits, buf_slice(&name));
-        limit->uses++;
-        set->limits[set->count++] = limit;
-    }
-    buf_finish(&name);
+    fill_set(queues, set);
     table_insert(&queues->sets, set);
     return set;
 }
@@ -165,6 +235,7 @@ void slot_set_unref(struct queues *queues, struct slot_set *set)
     if (!set || --set->refs)
         return;
     table_remove(&queues->sets, slot_set_key(set));
+    group_unref(queues, set->group);
     for (uint32_t i = 0; i < set->count; i++) {
         set->limits[i]->uses--;
         queue_free_if_unused(queues, set->limits[i]);
@@ -197,7 +268,37 @@ static struct offer *offer_for(struct queues *queues, struct queue *queue,
     return offer;
 }
 
-static struct slot_class *class_for(struct offer *offer, struct slot_set *set)
+static struct group_offer *group_offer_for(struct queues *queues, struct slice group,
+                                           uint32_t audience)
+{
+    struct slot_group *found = group_named(queues, group);
+    list_each (link, &found->offers) {
+        struct group_offer *offer = container_of(link, struct group_offer, link);
+        if (offer->audience != audience)
+            continue;
+        group_unref(queues, found);
+        return offer;
+    }
+    struct group_offer *offer = mem_new(struct group_offer);
+    offer->group = found;
+    offer->audience = audience;
+    list_append(&found->offers, &offer->link);
+    return offer;
+}
+
+/* Requires that the offer is in no heap. */
+static void free_group_offer_if_empty(struct queues *queues, struct group_offer *offer)
+{
+    if (offer->classes)
+        return;
+    list_remove(&offer->link);
+    group_unref(queues, offer->group);
+    free(offer->ready.nodes);
+    free(offer);
+}
+
+static struct slot_class *class_for(struct queues *queues, struct offer *offer,
+                                    struct slot_set *set)
 {
     list_each (link, &offer->classes) {
         struct slot_class *class = container_of(link, struct slot_class, link);
@@ -205,11 +306,14 @@ static struct slot_class *class_for(struct offer *offer, struct slot_set *set)
             return class;
     }
     struct slot_class *class =
-        mem_new_flex(struct slot_class, slot_set_count(set) * sizeof(class->needs[0]));
+        mem_new_flex(struct slot_class, slot_set_own(set) * sizeof(class->needs[0]));
+    struct slice group = set ? slot_group_key(set->group) : SLICE("");
     class->offer = offer;
+    class->among = group_offer_for(queues, group, offer->audience);
+    class->among->classes++;
     class->set = slot_set_ref(set);
     list_append(&offer->classes, &class->link);
-    for (uint32_t i = 0; i < slot_set_count(set); i++) {
+    for (uint32_t i = 0; i < slot_set_own(set); i++) {
         class->needs[i].class = class;
         class->needs[i].limit = set->limits[i];
         list_append(&set->limits[i]->classes, &class->needs[i].link);
@@ -223,9 +327,11 @@ static void free_class_if_empty(struct queues *queues, struct slot_class *class)
     struct slot_set *set = class->set;
     if (class->shares)
         return;
-    for (uint32_t i = 0; i < slot_set_count(set); i++)
+    for (uint32_t i = 0; i < slot_set_own(set); i++)
         list_remove(&class->needs[i].link);
     list_remove(&class->link);
+    class->among->classes--;
+    free_group_offer_if_empty(queues, class->among);
     free(class->ready.nodes);
     free(class);
     slot_set_unref(queues, set);
@@ -241,7 +347,7 @@ struct subqueue_share *subqueue_share_for(struct queues *queues, struct subqueue
     }
     struct subqueue_share *share =
         mem_new_flex(struct subqueue_share, slot_set_count(set) * sizeof(share->needs[0]));
-    share->class = class_for(offer_for(queues, subqueue->queue, audience), set);
+    share->class = class_for(queues, offer_for(queues, subqueue->queue, audience), set);
     share->class->shares++;
     share->subqueue = subqueue;
     list_append(&subqueue->shares, &share->link);

@@ -2,6 +2,7 @@
  *
  *   queue ── offers (by audience) ── classes (by set of limits) ── shares ── items
  *   queue ── subqueues (by concurrencyKey) ── the same shares
+ *   group of limits ── group offers (by audience) ── the same classes
  *   limit ── subqueues: its pools
  *
  * Shared by queue.c, queue_parts.c and queue_limits.c only. */
@@ -9,9 +10,38 @@
 
 #include "core/model/queue.h"
 
-/* A limit that a class needs; in queue::classes of the limit. */
+/* A limit that a group needs. */
+struct group_need {
+    struct list link; // queue::groups, of the limit
+    struct slot_group *group;
+    struct queue *limit;
+};
+
+/* Limits that runs of many queues need together. The limit of a task alone is in no group:
+ * it belongs to the task's class. So a limit that is full concerns few groups, however many
+ * queues have items that need it. */
+struct slot_group {
+    uint32_t refs;      /* of sets and group offers */
+    struct list offers; // group_offer::link
+    uint32_t count;
+    struct group_need needs[SLOT_SET_MAX];
+    size_t text_len;
+    char text[];
+};
+
+/* The classes of a group for one audience. */
+struct group_offer {
+    struct slot_group *group;
+    uint32_t audience;
+    struct queue_heap ready; /* heads of classes that have a free slot, but for the group */
+    uint32_t ready_place;    /* index in queues::ready */
+    uint32_t classes;
+    struct list link; // slot_group::offers
+};
+
+/* A limit of its own that a class needs. */
 struct class_need {
-    struct list link; // queue::classes
+    struct list link; // queue::classes, of the limit
     struct slot_class *class;
     struct queue *limit;
 };
@@ -19,9 +49,10 @@ struct class_need {
 /* The items of an offer that need the same limits. */
 struct slot_class {
     struct offer *offer;
+    struct group_offer *among;
     struct slot_set *set;    /* NULL: they need none */
     struct queue_heap ready; /* heads of the shares that have a free slot everywhere */
-    uint32_t ready_place;    /* index in offer::ready */
+    uint32_t ready_place;    /* index in group_offer::ready */
     uint32_t shares;
     struct list link; // offer::classes
     struct class_need needs[];
@@ -48,11 +79,11 @@ struct subqueue_share {
 struct offer {
     struct queue *queue;
     uint32_t audience;
-    uint64_t round;          /* of the share that was served last */
-    struct queue_heap ready; /* heads of the classes whose limits have a free slot */
-    uint32_t ready_place;    /* index in queues::ready */
-    struct list link;        // queue::offers
-    struct list classes;     // slot_class::link
+    uint64_t round;      /* of the share that was served last */
+    uint64_t turn;       /* round of the queue among all queues */
+    uint32_t heads;      /* how many of its classes are in a heap */
+    struct list link;    // queue::offers
+    struct list classes; // slot_class::link
 };
 
 /* Limits of which an item needs a slot each, in addition to the slot of its queue. */
@@ -60,6 +91,8 @@ struct slot_set {
     uint32_t refs; /* of items and classes */
     uint32_t count;
     struct queue *limits[SLOT_SET_MAX];
+    uint32_t own; /* how many of them, the first, are limits of the task alone */
+    struct slot_group *group; /* of the others */
     size_t text_len;
     char text[];
 };
@@ -82,7 +115,8 @@ struct queue {
     bool is_limit;
     struct table subqueues;
     struct list offers;  // offer::link
-    struct list classes; // class_need::link; of a limit: classes that need it
+    struct list classes; // class_need::link; of the limit of a task: classes that need it
+    struct list groups;  // group_need::link; of another limit: groups that need it
     struct list busy;    // subqueue::busy; subqueues with something running
     struct ranked place; /* in queue_names::names */
     uint32_t running, waiting;
@@ -155,6 +189,13 @@ static inline uint32_t slot_set_count(const struct slot_set *set)
 }
 
 struct slice slot_set_key(const void *value);
+struct slice slot_group_key(const void *value);
+
+/* Returns how many limits of the set belong to the class. */
+static inline uint32_t slot_set_own(const struct slot_set *set)
+{
+    return set ? set->own : 0;
+}
 
 /* Returns the set with this text, a JSON array of names; NULL if it is absent. Makes a
  * missing one, without a reference. */
@@ -173,7 +214,7 @@ void subqueue_share_free_if_empty(struct queues *queues, struct subqueue_share *
 
 /* ---- queue.c ---- */
 
-/* The slots of all keys of a queue together have changed. */
+/* The slots of all keys of a queue together, or its settings, have changed. */
 void queue_refresh_offers(struct queues *queues, struct queue *queue);
 
 /* The slots of a pool have changed. */
