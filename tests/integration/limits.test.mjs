@@ -117,6 +117,15 @@ test("a run that waits holds no limit, and resumes when each of its limits has r
   await gateway.stop();
 });
 
+test("a trigger that names a limit twice holds it once", async (t) => {
+  const { gateway, worker } = await start(t, ["a"], [openai]);
+  const { id } = await tasks.trigger("a", 1, { concurrency: ["openai", "openai"] });
+  const executing = await worker.take(id);
+  assert.equal((await concurrencyLimits.retrieve("openai")).running, 1);
+  await executing.succeed(1);
+  await gateway.stop();
+});
+
 test("registering again replaces declared values, and overrides stay", async (t) => {
   const { gateway, worker } = await start(t, [{ id: "a", concurrency: { limits: ["openai"] } }], [openai]);
   await concurrencyLimits.override("openai", { total: 7 });

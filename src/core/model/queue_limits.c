@@ -153,8 +153,12 @@ void limits_configure(struct queues *queues, struct slice limit,
 static void set_override(struct queues *queues, struct subqueue *pool, uint32_t per_key,
                          int64_t until)
 {
-    queues->limits.overrides += (uint32_t)(per_key != UINT32_MAX);
-    queues->limits.overrides -= (uint32_t)(pool->override != UINT32_MAX);
+    struct table *overridden = &pool->queue->overridden;
+    queues->limits.overrides -= (uint32_t)overridden->count;
+    table_remove(overridden, subqueue_key(pool));
+    if (per_key != UINT32_MAX)
+        table_insert(overridden, pool);
+    queues->limits.overrides += (uint32_t)overridden->count;
     pool->override = per_key;
     pool->override_until = until;
     queue_refresh_pool(queues, pool);
@@ -169,14 +173,6 @@ void limits_override_key(struct queues *queues, struct slice limit,
                  override->until);
 }
 
-static struct subqueue *next_override(const struct queue *limit, size_t *at)
-{
-    struct subqueue *pool;
-    while ((pool = table_next(&limit->subqueues, at)) && pool->override == UINT32_MAX)
-        ;
-    return pool;
-}
-
 static struct limit_override override_of(const struct subqueue *pool)
 {
     return (struct limit_override){ subqueue_key(pool), pool->override,
@@ -187,7 +183,7 @@ bool limits_next_override(const struct queues *queues, struct slice limit, size_
                           struct limit_override *out)
 {
     const struct queue *found = queue_find(&queues->limits, limit);
-    const struct subqueue *pool = found ? next_override(found, at) : NULL;
+    const struct subqueue *pool = found ? table_next(&found->overridden, at) : NULL;
     if (pool)
         *out = override_of(pool);
     return pool;
@@ -201,7 +197,7 @@ static bool end_overrides_of(struct queues *queues, struct queue *limit, int64_t
 {
     bool ended = false;
     size_t at = 0;
-    for (struct subqueue *pool; (pool = next_override(limit, &at));) {
+    for (struct subqueue *pool; (pool = table_next(&limit->overridden, &at));) {
         if (pool->override_until <= now_ms) {
             set_override(queues, pool, UINT32_MAX, 0);
             ended = true;

@@ -65,6 +65,7 @@ struct queue *queue_named(struct queue_names *names, struct slice name)
     queue->name_len = name.len;
     memcpy(queue->name, name.ptr, name.len);
     table_init(&queue->subqueues, subqueue_key);
+    table_init(&queue->overridden, subqueue_key);
     list_init(&queue->offers);
     list_init(&queue->classes);
     list_init(&queue->groups);
@@ -96,6 +97,7 @@ void queue_free(struct queue *queue)
 {
     assert(queue->subqueues.count == 0);
     table_finish(&queue->subqueues);
+    table_finish(&queue->overridden);
     while (!list_empty(&queue->offers)) {
         struct offer *offer = container_of(list_take(&queue->offers), struct offer, link);
         assert(list_empty(&offer->classes));
@@ -104,10 +106,13 @@ void queue_free(struct queue *queue)
     free(queue);
 }
 
+/* The document of a limit may have only overrides of keys, which have ended. Its version is
+ * needed to write it again. */
 bool queue_is_configured(const struct queue *queue)
 {
     const struct queue_settings *settings = &queue->settings;
-    return settings->paused || settings->overridden || settings->total_overridden;
+    return settings->paused || settings->overridden || settings->total_overridden ||
+           (queue->is_limit && settings->version);
 }
 
 void queue_free_if_unused(struct queues *queues, struct queue *queue)
@@ -183,7 +188,15 @@ static bool is_own_name(struct slice name)
     return memchr(name.ptr, '/', name.len);
 }
 
-/* Finds the limits of the set, and its group. */
+static bool set_has(const struct slot_set *set, const struct queue *limit)
+{
+    for (uint32_t i = 0; i < set->count; i++)
+        if (set->limits[i] == limit)
+            return true;
+    return false;
+}
+
+/* Finds the limits of the set, each once, and its group. */
 static void fill_set(struct queues *queues, struct slot_set *set)
 {
     struct scan_members elements = scan_members(slot_set_key(set));
@@ -193,6 +206,8 @@ static void fill_set(struct queues *queues, struct slot_set *set)
         buf_clear(&name);
         scan_string(element, &name);
         struct queue *limit = queue_named(&queues->limits, buf_slice(&name));
+        if (set_has(set, limit))
+            continue;
         limit->uses++;
         set->limits[set->count++] = limit;
         if (!group.len && is_own_name(buf_slice(&name))) {

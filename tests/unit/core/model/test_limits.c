@@ -182,6 +182,76 @@ static void names_of_limits_do_not_stay(void **state)
     queues_finish(&queues);
 }
 
+static void a_limit_named_twice_is_held_once(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    declare(&queues, "l", 1, 1);
+    queues_wait(&queues, &a.item, seat("q", "", "[\"l\",\"l\"]"), 1);
+    assert_int_equal(limits_figures(&queues, SLICE("l")).waiting, 1);
+    queues_run(&queues, &a.item, seat("q", "", "[\"l\",\"l\"]"));
+    assert_int_equal(limits_figures(&queues, SLICE("l")).running, 1);
+    queues_leave(&queues, &a.item);
+    assert_int_equal(limits_figures(&queues, SLICE("l")).running, 0);
+    limits_forget(&queues, SLICE("l"));
+    queues_finish(&queues);
+}
+
+/* Runs the next item, which has this id, and ends it. */
+static void serve_next(struct queues *queues, const char *id)
+{
+    struct queue_item *item = queues_next(queues, 0);
+    assert_string_equal(next_id(queues), id);
+    queues_run(queues, item, seat(job_of(item)->queue ? "two" : "one", "", "[\"l\"]"));
+    assert_string_equal(next_id(queues), "none");
+    queues_leave(queues, item);
+}
+
+static void queues_that_share_a_full_limit_take_turns(void **state)
+{
+    (void)state;
+    struct job jobs[6] = { { .id = "0" },
+                           { .id = "1" },
+                           { .id = "2" },
+                           { .id = "3", .queue = 1 },
+                           { .id = "4", .queue = 1 },
+                           { .id = "5", .queue = 1 } };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    declare(&queues, "l", UINT32_MAX, 1);
+    for (int i = 0; i < 6; i++)
+        queues_wait(&queues, &jobs[i].item,
+                    seat(jobs[i].queue ? "two" : "one", "", "[\"l\"]"), i);
+    static const char *const expected[] = { "0", "3", "1", "4", "2", "5" };
+    for (int i = 0; i < 6; i++)
+        serve_next(&queues, expected[i]);
+    limits_forget(&queues, SLICE("l"));
+    queues_finish(&queues);
+}
+
+/* The document stays when its overrides have ended. */
+static void a_limit_knows_the_version_of_its_document_until_that_is_removed(void **state)
+{
+    (void)state;
+    struct queue_settings settings = { .version = 3 };
+    struct limit_override override = { SLICE("k"), 1, 100 };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    declare(&queues, "l", 1, 1);
+    limits_override_key(&queues, SLICE("l"), &override);
+    limits_configure(&queues, SLICE("l"), &settings);
+    limits_forget(&queues, SLICE("l"));
+    limits_end_overrides(&queues, 100);
+    declare(&queues, "l", 1, 1);
+    assert_int_equal(limits_figures(&queues, SLICE("l")).settings.version, 3);
+    limits_forget(&queues, SLICE("l"));
+    limits_configure(&queues, SLICE("l"), &(struct queue_settings){ 0 });
+    assert_int_equal(limits_count(&queues), 0);
+    queues_finish(&queues);
+}
+
 /* ---- random changes ---- */
 
 enum { JOBS = 40, QUEUES = 3, KEYS = 3, LIMITS = 3, SETS = 6, STEPS = 60000 };
@@ -404,6 +474,9 @@ int main(void)
         cmocka_unit_test(runs_of_a_queue_keep_their_order_whatever_limits_they_need),
         cmocka_unit_test(names_of_limits_do_not_stay),
         cmocka_unit_test(overrides_that_end_at_once_all_end),
+        cmocka_unit_test(a_limit_named_twice_is_held_once),
+        cmocka_unit_test(queues_that_share_a_full_limit_take_turns),
+        cmocka_unit_test(a_limit_knows_the_version_of_its_document_until_that_is_removed),
         cmocka_unit_test(next_item_has_all_slots_whatever_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
