@@ -126,6 +126,17 @@ test("a trigger that names a limit twice holds it once", async (t) => {
   await gateway.stop();
 });
 
+test("an override can be changed when no more keys can have one", async (t) => {
+  const { gateway } = await start(t, ["a"], [perUser]);
+  const override = (concurrencyKey, perKey) => concurrencyLimits.override("per-user", { concurrencyKey, perKey });
+  for (let i = 0; i < 1000; i += 10) await Promise.all(Array.from({ length: 10 }, (_, n) => override(`k${i + n}`, 2)));
+  await assert.rejects(override("one-more", 2), { status: 422, message: /At most 1000 keys of a concurrency limit/ });
+  assert.equal((await override("k1", 5)).perKey.current, 5);
+  await concurrencyLimits.reset("per-user", { concurrencyKey: "k1" });
+  assert.equal((await override("one-more", 2)).perKey.current, 2);
+  await gateway.stop();
+});
+
 test("registering again replaces declared values, and overrides stay", async (t) => {
   const { gateway, worker } = await start(t, [{ id: "a", concurrency: { limits: ["openai"] } }], [openai]);
   await concurrencyLimits.override("openai", { total: 7 });

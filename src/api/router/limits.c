@@ -200,22 +200,31 @@ static void finish_change(struct limit_change *change, enum err status)
     free(change);
 }
 
+/* Returns true if there is room for the override of the key; that it has may change. */
+static bool has_room_for_key(const struct limit_change *change)
+{
+    const struct queues *queues = &change->call->env->queues;
+    struct slice name = bytes_slice(change->name);
+    struct limit_override now;
+    size_t at = 0, count = 0;
+    limits_key_figures(queues, name, bytes_slice(change->key), &now);
+    if (now.per_key != UINT32_MAX)
+        return true;
+    while (count < LIMIT_KEYS_MAX && limits_next_override(queues, name, &at, &now))
+        count++;
+    return count < LIMIT_KEYS_MAX && queues->limits.overrides < LIMIT_OVERRIDES_MAX;
+}
+
 static enum err check_configured(const struct limit_change *change,
                                  const struct queue_settings *settings)
 {
     const struct queues *queues = &change->call->env->queues;
-    struct limit_override ignored;
-    size_t at = 0, count = 0;
     if (!settings->version && !quota_has(&queues->limits.configured, 1))
         return explain(&change->call->why, ERR_RULE,
                        "At most %d concurrency limits of an environment, and %d queues and "
                        "limits of its project, can be paused or overridden at once",
                        QUEUES_CONFIGURED_MAX, PROJECT_QUEUES_CONFIGURED_MAX);
-    while (change->key && count <= LIMIT_KEYS_MAX &&
-           limits_next_override(queues, bytes_slice(change->name), &at, &ignored))
-        count++;
-    bool fits = count < LIMIT_KEYS_MAX && queues->limits.overrides < LIMIT_OVERRIDES_MAX;
-    return !change->key || fits
+    return !change->key || has_room_for_key(change)
                ? OK
                : explain(
                      &change->call->why, ERR_RULE,
