@@ -137,6 +137,23 @@ test("an override can be changed when no more keys can have one", async (t) => {
   await gateway.stop();
 });
 
+for (const [what, which, before] of [["the first version", keys.dev, []], ["a new version", keys.prod, [{ id: "a" }]]])
+  test(`runs that were triggered before take the limits of ${what}`, async (t) => {
+    const gateway = await startGateway({ t, options: ["--dequeue-wait", "0"] });
+    if (before.length) await Worker.register(gateway, { key: which, tasks: before });
+    const trigger = async () => (await gateway.post("/api/v1/tasks/a/trigger", { payload: 1 }, { key: which })).json.id;
+    const ids = [await trigger(), await trigger(), await trigger()];
+    const worker = await Worker.register(gateway, { key: which, tasks: [{ id: "a", concurrency: { inline: { total: 1 } } }] });
+    const queued = async () => (await gateway.get("/api/v1/concurrency-limits/task%2Fa", { key: which })).json.queued;
+    await until(async () => await queued() === 3, { what: "each run needs the limit" });
+    for (const id of ids) {
+      const executing = await worker.take(id);
+      assert.equal(await worker.dequeue(), undefined);
+      await executing.succeed(1);
+    }
+    await gateway.stop();
+  });
+
 test("registering again replaces declared values, and overrides stay", async (t) => {
   const { gateway, worker } = await start(t, [{ id: "a", concurrency: { limits: ["openai"] } }], [openai]);
   await concurrencyLimits.override("openai", { total: 7 });

@@ -106,6 +106,14 @@ static enum decision advance(const struct command *command, struct run *next,
                                                                          : DECISION_COMMIT;
 }
 
+/* Returns true if the run was triggered when no version, or an older one, had its task, and
+ * needs limits that the task has now. */
+static bool lacks_limits(const struct environment *env, const struct run *run)
+{
+    return run->status == RUN_QUEUED &&
+           versions_has_limits_for(run, workers_task_of(env->fleet->workers, run));
+}
+
 /* A run that is queued, or waits for a version again, keeps its ttl or pause and its place
  * in the queue. A retry is checked when it is dequeued. */
 static enum decision decide_version(struct command *command, const struct run *now,
@@ -120,7 +128,10 @@ static enum decision decide_version(struct command *command, const struct run *n
     }
     if (now->status == RUN_QUEUED && verdict > VERSION_UNDECIDED)
         return advance(command, next, EVENT_NO_VERSION);
-    return DECISION_NOTHING;
+    if (!lacks_limits(command->env, now))
+        return DECISION_NOTHING;
+    versions_take_limits(next, workers_task_of(command->env->fleet->workers, next));
+    return DECISION_COMMIT;
 }
 
 void engine_follow_version(struct engine *engine, struct tracked *run)
@@ -129,8 +140,10 @@ void engine_follow_version(struct engine *engine, struct tracked *run)
     if (run->run.status != RUN_PENDING_VERSION && run->run.status != RUN_QUEUED)
         return;
     verdict = versions_check(run->env, &run->run);
-    if (run->run.status == RUN_QUEUED ? verdict > VERSION_UNDECIDED
-                                      : verdict == VERSION_IS_THERE)
+    bool must_change = run->run.status == RUN_QUEUED ? verdict > VERSION_UNDECIDED ||
+                                                           lacks_limits(run->env, &run->run)
+                                                     : verdict == VERSION_IS_THERE;
+    if (must_change)
         command_begin_alone(engine, run->env, slice_of(run->run.id), decide_version);
 }
 

@@ -88,10 +88,16 @@ static struct bytes *with_own_limit(const struct worker_task *task, struct slice
     return limits;
 }
 
+bool versions_has_limits_for(const struct run *run, const struct worker_task *task)
+{
+    const struct bytes *named = run_rare(run)->limits;
+    return task && task->limits && (!named || (task->has_inline && !has_own_limit(named)));
+}
+
 void versions_take_limits(struct run *run, const struct worker_task *task)
 {
     const struct bytes *named = run_rare(run)->limits;
-    if (!task || !task->limits || (named && (!task->has_inline || has_own_limit(named))))
+    if (!versions_has_limits_for(run, task))
         return;
     struct bytes *limits =
         named ? with_own_limit(task, bytes_slice(named)) : bytes_ref(task->limits);

@@ -36,6 +36,9 @@ bool versions_lack(const struct environment *env, const struct run *run);
  * and has the task. */
 void versions_lock(const struct environment *env, struct run *run);
 
+/* Returns true if versions_take_limits would set limits. */
+bool versions_has_limits_for(const struct run *run, const struct worker_task *task);
+
 /* Sets the limits that the run needs, when it is known which task it executes (NULL: not
  * yet): those of the task; or those that its trigger named, along with the task's own. Does
  * nothing if the run has them already. */
