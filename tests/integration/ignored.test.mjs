@@ -72,7 +72,7 @@ test("items of batches name each path once", async () => {
 });
 
 test("options that runcast lacks are refused by name; null and empty values are allowed", async () => {
-  for (const [name, asks] of [["gates", [{ queue: "a" }]], ["concurrency", ["limit"]]]) {
+  for (const [name, asks] of [["gates", [{ queue: "a" }]]]) {
     for (const key of [keys.dev, keys.prod]) {
       const { status, json } = await trigger({ options: { [name]: asks } }, { key });
       assert.deepEqual([status, json.error], [400, `Validation error: runcast does not support this at "options.${name}"`]);

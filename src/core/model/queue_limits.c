@@ -132,7 +132,8 @@ void limits_change(struct queues *queues, struct slice limit, uint32_t per_key,
                    uint32_t total)
 {
     struct queue *found = queue_find(&queues->limits, limit);
-    if (!found || !found->registered)
+    bool is_same = found && found->base == per_key && found->total == total;
+    if (!found || !found->registered || is_same)
         return;
     found->base = per_key;
     found->total = total;
