@@ -115,7 +115,7 @@ struct queue {
     bool is_limit;
     struct table subqueues;
     struct table overridden; /* of a limit: pools with an override; also in subqueues */
-    struct list offers;  // offer::link
+    struct list offers;      // offer::link
     struct list classes; // class_need::link; of the limit of a task: classes that need it
     struct list groups;  // group_need::link; of another limit: groups that need it
     struct list busy;    // subqueue::busy; subqueues with something running
