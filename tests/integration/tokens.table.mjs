@@ -144,7 +144,7 @@ export const rows = [
     ({ route: `${method} /api/v1/deployments/:${rest}`, ...(forUser ? { takes: "key user", of: "deployments" } : { takes: "key" }), at: () => ({ path: `/api/v1/deployments/deployment_nobody${rest}`, body: method === "POST" ? {} : undefined }), ok: [404] })),
   ...["v2", "v3"].map((v) => ({ route: `POST /api/${v}/deployments/:/finalize`, takes: "key", at: () => ({ path: `/api/${v}/deployments/deployment_nobody/finalize`, body: {} }), ok: [404] })),
   { route: "GET /api/v1/remote-build-provider-status", takes: "key personal", at: () => ({}) },
-  { route: "GET /api/v1/projects/:/:/workers/current", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/staging/workers/current` }), ok: [404] },
+  { route: "GET /api/v1/projects/:/:/workers/current", takes: "personal user", of: "workers", at: (w) => ({ path: `/api/v1/projects/${w.ref}/dev/workers/current` }), ok: [200, 404] },
   { route: "POST /api/v1/sign-in", takes: "anyone", at: () => post({ code: "tr_link_nobody" }), ok: [400] },
   { route: "POST /api/v1/authorization-code", takes: "anyone", at: () => post({}), ok: [400] },
   { route: "POST /api/v1/token", takes: "anyone", at: () => post({ authorizationCode: "nobody", codeVerifier: "a", approvalCode: "b" }), ok: [404] },

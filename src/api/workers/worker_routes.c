@@ -78,7 +78,7 @@ static const struct route routes[] = {
       .id = "get_dev_status_v1", .summary = "Whether a CLI serves dev",
       .reply = "{isConnected: boolean}" },
     { .method = HTTP_GET_, .path = PROJECT "/{env}/workers/current",
-      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = worker_current,
+      .auth = AUTH_PERSONAL | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = worker_current,
       .id = "retrieve_current_worker_v1",
       .summary = "The current version, or the one that is named, and its tasks",
       .query = "version?: string",

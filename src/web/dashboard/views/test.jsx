@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { addressOf, go } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { exampleOf, problemsOf } from "../lib/schema.js";
-import { branchHeader, session } from "../lib/session.js";
+import { session } from "../lib/session.js";
 import { deployCommand } from "../lib/snippets.js";
 import { Button, Empty, Field, Loading, Page, Problem, warningOf, Warnings } from "../ui/basic.jsx";
 import { JsonEditor } from "../ui/editor.jsx";
@@ -15,8 +15,8 @@ import { parseJson } from "./run_dialogs.jsx";
 const storagePrefix = "runcast.payload."; // the tab stores the payload that the user typed for each task
 
 /** Loads the version for new runs, or the given one; {} if it does not exist. */
-export const currentWorker = (place, version) => session.requestAsUser("GET", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/workers/current${version ? `?version=${encodeURIComponent(version)}` : ""}`,
-  { headers: branchHeader(place) }).catch((error) => { if (error.status === 404) return {}; throw error; });
+export const currentWorker = (place, version) => session.request(place, "GET", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/workers/current${version ? `?version=${encodeURIComponent(version)}` : ""}`)
+  .catch((error) => { if (error.status === 404) return {}; throw error; });
 
 const isMac = /mac|iphone|ipad/i.test(navigator.platform);
 
