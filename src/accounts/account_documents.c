@@ -259,6 +259,43 @@ static enum err add_key(struct accounts *accounts, const json_t *body,
     return OK;
 }
 
+static bool take_hash(const json_t *body, const char *name, unsigned char hash[HASH_LEN])
+{
+    const char *text = json_string_value(json_object_get(body, name));
+    return text && accounts_read_hash(text, hash);
+}
+
+static bool take_public_key(const json_t *value, struct lasting *lasting)
+{
+    unsigned char bytes[LASTING_KEY_LEN + 3];
+    struct slice text = { json_string_value(value), json_string_length(value) };
+    size_t len = 0;
+    lasting->has_key = text.len == (4 * LASTING_KEY_LEN + 2) / 3 &&
+                       !text_from_base64url(text, bytes, &len) && len == LASTING_KEY_LEN;
+    if (lasting->has_key)
+        memcpy(lasting->key, bytes, LASTING_KEY_LEN);
+    return lasting->has_key;
+}
+
+/* Reads what a lasting sign-in has beyond other sign-ins. Its next code is in memory only,
+ * and outdated from now on. */
+static bool take_lasting(struct secret *secret, const json_t *body)
+{
+    const json_t *key = json_object_get(body, "publicKey");
+    if (!key && !json_object_get(body, "code"))
+        return !secret->lasting;
+    struct lasting read = { .used_at = take_time(body, "usedAt") };
+    if (!(key ? take_public_key(key, &read)
+              : take_hash(body, "code", read.current) &&
+                    take_hash(body, "codeBefore", read.before)))
+        return false;
+    if (!secret->lasting)
+        secret->lasting = mem_new(struct lasting);
+    secret_forget(secret->lasting->next);
+    *secret->lasting = read;
+    return true;
+}
+
 /* owner: the member that has the id of the user or, for a worker token, of the project. */
 static bool add_token(struct accounts *accounts, const json_t *body,
                       const struct document *document, const char *owner)
@@ -279,7 +316,7 @@ static bool add_token(struct accounts *accounts, const json_t *body,
     secret->signed_in = json_is_true(json_object_get(body, "signIn"));
     if (json_object_get(body, "by"))
         secret->by = copy_text(body, "by");
-    return true;
+    return take_lasting(secret, body);
 }
 
 static bool add_worker_token(struct accounts *accounts, const json_t *body,
@@ -307,7 +344,8 @@ void accounts_renew_key(struct accounts *accounts, const struct document *before
         secret->version = before->version + 1;
 }
 
-/* Applies a replaced key or, if body is NULL, the removal of a key or token. */
+/* Applies a replaced key, a used lasting sign-in or, if body is NULL, the removal of a key
+ * or token. */
 static bool change_secret(struct accounts *accounts, const struct document *document,
                           const json_t *body)
 {
@@ -315,13 +353,15 @@ static bool change_secret(struct accounts *accounts, const struct document *docu
     if (!secret)
         return false;
     secret->version = document->version;
+    bool is_right = true;
     if (body) {
         take_end(secret, body);
+        is_right = take_lasting(secret, body);
     } else {
         accounts_end_secret(accounts, secret);
     }
     accounts->endings++;
-    return true;
+    return is_right;
 }
 
 /* ---- documents that were written again or removed ---- */

@@ -429,6 +429,55 @@ void draft_sign_in(struct draft *draft, const char *user_id, const struct secret
     add_token(draft, DOC_TOKEN, &body, SLICE("dashboard"), hash_text);
 }
 
+static void add_hash(struct buf *body, const char *name, const unsigned char hash[HASH_LEN])
+{
+    char text[2 * HASH_LEN + 1];
+    text_to_hex(hash, HASH_LEN, text);
+    add_member(body, name, slice_of(text));
+}
+
+/* Adds what accounts_add reads back. A lasting sign-in has a key, or codes. */
+static void add_lasting(struct buf *body, const char *user_id, const char *by,
+                        const struct lasting *lasting, int64_t ends_at)
+{
+    char key[2 * LASTING_KEY_LEN];
+    struct slice bytes = { (const char *)lasting->key, LASTING_KEY_LEN };
+    add_member(body, "user", slice_of(user_id));
+    buf_print(body, ",\"endsAt\":%lld,\"signIn\":true,\"usedAt\":%lld", (long long)ends_at,
+              (long long)lasting->used_at);
+    if (by)
+        add_member(body, "by", slice_of(by));
+    if (lasting->has_key) {
+        size_t len = text_to_base64url(bytes, key);
+        add_member(body, "publicKey", (struct slice){ key, len });
+    } else {
+        add_hash(body, "code", lasting->current);
+        add_hash(body, "codeBefore", lasting->before);
+    }
+}
+
+void draft_lasting(struct draft *draft, const char *user_id, const struct secret *by,
+                   const char *id, const struct lasting *lasting, int64_t ends_at)
+{
+    char hash_text[2 * HASH_LEN + 1];
+    struct buf body = { 0 };
+    begin_token(&body, id, hash_text);
+    add_lasting(&body, user_id, by ? by->document : NULL, lasting, ends_at);
+    add_token(draft, DOC_TOKEN, &body, SLICE("dashboard, stays signed in"), hash_text);
+}
+
+void draft_lasting_again(struct draft *draft, const struct secret *secret,
+                         const struct lasting *lasting, int64_t ends_at)
+{
+    struct buf body = { 0 };
+    buf_print(&body, "{\"hash\":\"%s\",\"createdAt\":%lld", secret->document,
+              (long long)secret->created_at);
+    add_lasting(&body, secret->user->id, secret->by, lasting, ends_at);
+    add_member(&body, "name", slice_of(secret->name));
+    buf_add_char(&body, '}');
+    add(draft, DOC_TOKEN, secret->document, secret->version, &body);
+}
+
 void draft_link(struct draft *draft, const char *user_id, const char *token)
 {
     draft_token(draft, user_id, NULL, SLICE("one-time link"), token,

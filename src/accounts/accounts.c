@@ -63,6 +63,9 @@ void secret_unref(struct secret *secret)
     if (--secret->refs > 0)
         return;
     secret_forget(secret->key);
+    if (secret->lasting)
+        secret_forget(secret->lasting->next);
+    free(secret->lasting);
     free(secret->document);
     free(secret->name);
     free(secret->by);

@@ -115,11 +115,24 @@ struct account {
     uint32_t branch_count, archived_count;
 };
 
+enum { LASTING_KEY_LEN = 65 /* a point of P-256: 4, x and y */ };
+
+/* The state of a lasting sign-in, against which a use is judged (lasting.h). */
+struct lasting {
+    /* of the current code, and of the one before; zeros: none */
+    unsigned char current[HASH_LEN], before[HASH_LEN];
+    int64_t used_at; /* Unix ms of its last use; of one with a key: as signed; 0: none */
+    bool has_key;    /* it has a key, and no code */
+    unsigned char key[LASTING_KEY_LEN];
+    char *next; /* the current code in clear, for a repeated use; NULL: not in memory */
+};
+
 /* A secret key, a personal access token or a worker token.
  *
  * An environment has one main key. It signs public tokens, and tasks and the CLI receive
  * it. Users may make more keys, each with a label; they open the same environment. A
- * sign-in is a personal token with which a person uses the dashboard.
+ * sign-in is a personal token with which a person uses the dashboard. A lasting sign-in is
+ * one that no call accepts as a credential.
  *
  * After it has ended, it is freed with its last reference. Reference-counted on the loop
  * thread. */
@@ -138,7 +151,8 @@ struct secret {
     bool ended;         /* revoked, or its project deleted */
     bool replaced;      /* a key that another one has replaced */
     bool signed_in;     /* a sign-in */
-    char *by;           /* of a token: document of the personal token that made it; of a
+    struct lasting *lasting; /* NULL: not a lasting sign-in */
+    char *by;              /* of a token: document of the personal token that made it; of a
                          * replaced key: of the one that replaced it; NULL: none */
     int64_t proof_ends_at; /* end of the token that last confirmed it; 0: none */
     /* The last proof of who signed in, in memory only: monotonic ms, and Unix ms; 0: none */

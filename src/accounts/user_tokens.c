@@ -1,7 +1,9 @@
 /* user_tokens.c - limits the tokens of a user. */
 #include "accounts/user_tokens.h"
 
-enum { SIGNED_IN_MS = 12 * 60 * 60 * 1000 };
+enum { SIGNED_IN_MS = 12 * 60 * 60 * 1000, LASTING_IDLE_MS = 12 * 60 * 60 * 1000 };
+
+static const int64_t lasting_longest_ms = INT64_C(30) * 24 * 60 * 60 * 1000;
 
 static int64_t earlier_end(int64_t one, int64_t other)
 {
@@ -52,23 +54,23 @@ static bool is_made_by(const struct secret *secret, const struct secret *maker)
     return maker ? secret->by && strcmp(secret->by, maker->document) == 0 : !secret->by;
 }
 
-/* Makes space for another sign-in of the maker. There is one too many at most, unless the
- * gateway had another limit before. */
+/* Makes space for another sign-in of the maker, or lasting sign-in. There is one too many at
+ * most, unless the gateway had another limit before. */
 static void end_oldest(struct draft *draft, const struct user *user,
-                       const struct secret *maker)
+                       const struct secret *maker, bool is_lasting, int max)
 {
     const struct secret *oldest = NULL;
     int count = 0;
     list_each (link, &user->secrets) {
         const struct secret *secret = container_of(link, struct secret, of_owner);
-        if (!secret->signed_in || !is_made_by(secret, maker) ||
-            !secret_is_valid(secret, draft->now_ms))
+        if (!secret->signed_in || is_lasting != (secret->lasting != NULL) ||
+            !is_made_by(secret, maker) || !secret_is_valid(secret, draft->now_ms))
             continue;
         count++;
         if (!oldest || secret->created_at < oldest->created_at)
             oldest = secret;
     }
-    if (count >= SIGN_INS_MAX)
+    if (count >= max)
         draft_end(draft, oldest);
 }
 
@@ -81,7 +83,44 @@ int64_t user_sign_in_draft(struct draft *draft, const struct secret *code, bool 
         ends_at = earlier_end(ends_at, maker->ends_at);
     else
         draft_end(draft, code);
-    end_oldest(draft, code->user, maker);
+    end_oldest(draft, code->user, maker, false, SIGN_INS_MAX);
     draft_sign_in(draft, code->user->id, maker, token, ends_at);
     return ends_at;
+}
+
+/* ---- lasting sign-ins ---- */
+
+/* maker: NULL: none. */
+static int64_t lasting_end(const struct secret *maker, int64_t made_at, int64_t now_ms)
+{
+    int64_t ends_at = earlier_end(now_ms + LASTING_IDLE_MS, made_at + lasting_longest_ms);
+    return maker ? earlier_end(ends_at, maker->ends_at) : ends_at;
+}
+
+int64_t user_lasting_draft(struct draft *draft, const struct secret *sign_in,
+                           const char *id, const struct lasting *lasting)
+{
+    const struct secret *maker = maker_of(sign_in);
+    int64_t ends_at = lasting_end(maker, draft->now_ms, draft->now_ms);
+    end_oldest(draft, sign_in->user, maker, true, LASTING_MAX);
+    draft_lasting(draft, sign_in->user->id, maker, id, lasting, ends_at);
+    return ends_at;
+}
+
+int64_t user_lasting_end(const struct secret *secret, int64_t now_ms)
+{
+    return lasting_end(maker_of(secret), secret->created_at, now_ms);
+}
+
+bool user_sign_out_draft(struct draft *draft, const struct user *user)
+{
+    list_each (link, &user->secrets) {
+        const struct secret *secret = container_of(link, struct secret, of_owner);
+        if (!secret->signed_in)
+            continue;
+        if (draft->count == DRAFT_MAX)
+            return true;
+        draft_end(draft, secret);
+    }
+    return false;
 }

@@ -492,16 +492,35 @@ struct slice identity_signing_key(const struct identity *identity,
     return slice_of(own && own->key ? own->key : account->secret_key);
 }
 
+/* Ends the claims, and signs them. */
+static void end_claims(struct buf *claims, int64_t now_ms, int64_t ttl_ms, struct slice key,
+                       struct buf *out)
+{
+    buf_add_text(claims, ",\"iat\":");
+    buf_add_number(claims, now_ms / 1000);
+    buf_add_text(claims, ",\"iss\":\"https://id.trigger.dev\","
+                         "\"aud\":\"https://api.trigger.dev\",\"exp\":");
+    buf_add_number(claims, (now_ms + ttl_ms) / 1000);
+    buf_add_char(claims, '}');
+    jwt_sign(buf_slice(claims), key, out);
+    buf_finish(claims);
+}
+
+static void begin_claims(struct buf *claims, const struct account *account,
+                         const char *const *scopes, size_t count)
+{
+    buf_add_text(claims, "{\"sub\":\"");
+    buf_add_text(claims, account->id);
+    buf_add_text(claims, "\",\"pub\":true,\"scopes\":");
+    add_texts(claims, scopes, count);
+}
+
 /* The scopes are in the order of the official SDK: given ones before added ones. */
 void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
                    int64_t now_ms, int64_t ttl_ms, struct buf *out)
 {
-    const struct account *account = caller->account;
     struct buf claims = { 0 };
-    buf_add_text(&claims, "{\"sub\":\"");
-    buf_add_text(&claims, account->id);
-    buf_add_text(&claims, "\",\"pub\":true,\"scopes\":");
-    add_texts(&claims, scopes, count);
+    begin_claims(&claims, caller->account, scopes, count);
     if (caller->skip_count) {
         buf_add_text(&claims, ",\"realtime\":{\"skipColumns\":");
         add_texts(&claims, (const char *const *)caller->skip_columns, caller->skip_count);
@@ -509,12 +528,15 @@ void auth_sign_for(const struct identity *caller, const char *const *scopes, siz
     }
     if (caller->granted_by)
         add_grant(&claims, caller->granted_by);
-    buf_add_text(&claims, ",\"iat\":");
-    buf_add_number(&claims, now_ms / 1000);
-    buf_add_text(&claims, ",\"iss\":\"https://id.trigger.dev\","
-                          "\"aud\":\"https://api.trigger.dev\",\"exp\":");
-    buf_add_number(&claims, (now_ms + ttl_ms) / 1000);
-    buf_add_char(&claims, '}');
-    jwt_sign(buf_slice(&claims), identity_signing_key(caller, account), out);
-    buf_finish(&claims);
+    end_claims(&claims, now_ms, ttl_ms, identity_signing_key(caller, caller->account), out);
+}
+
+void auth_sign_for_user(const struct secret *grant, const struct account *account,
+                        int64_t now_ms, int64_t ttl_ms, struct buf *out)
+{
+    static const char *const scopes[] = { "admin" };
+    struct buf claims = { 0 };
+    begin_claims(&claims, account, scopes, 1);
+    add_grant(&claims, grant);
+    end_claims(&claims, now_ms, ttl_ms, slice_of(account->secret_key), out);
 }

@@ -126,3 +126,8 @@ struct slice identity_signing_key(const struct identity *identity,
  * It has the caller's realtime and act claims too. */
 void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
                    int64_t now_ms, int64_t ttl_ms, struct buf *out);
+
+/* Appends a public token of the account with the scope admin, for the user of a lasting
+ * sign-in, or of another token of a person. It ends with that secret. */
+void auth_sign_for_user(const struct secret *grant, const struct account *account,
+                        int64_t now_ms, int64_t ttl_ms, struct buf *out);
