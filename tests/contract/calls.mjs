@@ -2,12 +2,21 @@
 //
 // w: get, post, put, delete (each a checked request, see contract.test.mjs), run, batch, ref, worker, makeRun(options),
 // pat. A new operation needs a line here.
-import { createHash } from "node:crypto";
+import { createHash, generateKeyPairSync, sign } from "node:crypto";
 
 import { Builder, bundle, Deployer, form } from "../support/js/deployments.mjs";
+import { until } from "../support/js/gateway.mjs";
 
 const pat = (w) => ({ key: w.pat });
 const signIn = async (w) => (await w.post("/api/v1/sign-in", { code: w.pat }, { key: null })).json.token;
+/** Stays signed in as a page at the gateway's own address does, without TLS. Returns uses(body): a call's options. */
+async function stay(w) {
+  const { origin, host } = new URL(w.gateway.url), headers = { origin, host, "sec-fetch-site": "same-origin" }, { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const point = Buffer.from(publicKey.export({ format: "der", type: "spki" })).subarray(-65).toString("base64url"), key = await signIn(w);
+  const { id } = (await w.post("/api/v1/sign-in/stay", { publicKey: point }, { key, headers })).json;
+  const prove = (time = Date.now()) => ({ id, time, signature: sign("sha256", Buffer.from(`runcast session\n${origin}\n${id}\n${time}`), { key: privateKey, dsaEncoding: "ieee-p1363" }).toString("base64url") });
+  return (body) => w.post("/dashboard/session", { ...body, ...prove() }, { key: null, headers });
+}
 const secretKeys = (w) => `/api/v1/projects/${w.ref}/staging/keys`;
 const secretKey = async (w) => (await w.post(secretKeys(w), { name: "another" }, pat(w))).json.id;
 const lines = { headers: { "content-type": "application/x-ndjson" } };
@@ -313,6 +322,14 @@ export const calls = {
   confirm_sign_in_v1: async (w) => {
     const key = await signIn(w);
     for (const code of [w.pat, "tr_link_nobody"]) await w.post("/api/v1/sign-in/confirm", { code }, { key });
+  },
+  sign_out_everywhere_v1: async (w) => { for (const options of [{ key: await signIn(w) }, pat(w)]) await w.delete("/api/v1/sign-ins", options); },
+  stay_signed_in_v1: async (w) => { await stay(w); await w.post("/api/v1/sign-in/stay", {}, pat(w)); },
+  use_session: async (w) => {
+    const use = await stay(w), none = { key: null };
+    for (const body of [{ project: w.ref, environment: "dev" }, { signOut: true }]) await until(async () => (await use(body)).status === 200, { what: "a later millisecond" });
+    await use({});
+    await w.post("/dashboard/session", {}, none);
   },
   sign_in_v1: async (w) => { for (const code of [await w.link(), "tr_link_nobody"]) await w.post("/api/v1/sign-in", { code }, { key: null }); },
   create_authorization_code_v1: async (w) => { await w.post("/api/v1/authorization-code", login, { key: null }); await w.post("/api/v1/authorization-code", { ...login, codeChallenge: "short" }, { key: null }); },

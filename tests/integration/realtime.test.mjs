@@ -97,7 +97,7 @@ describe("opening", () => {
     }
   });
 
-  test("browsers may connect from the gateway's own origin only, and cookies are ignored", async (t) => {
+  test("browsers may connect from the gateway's own origin only, and cookies open nothing here", async (t) => {
     const attempt = (headers, more = {}) => RunsSocket.open({ port: gateway.port, token: keys.dev, headers, ...more })
       .then((socket) => { t.after(() => socket.cut()); return 101; }, (error) => error.status);
     const host = `127.0.0.1:${gateway.port}`;

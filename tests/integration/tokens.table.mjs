@@ -151,6 +151,9 @@ export const rows = [
   { route: "GET /api/v1/authorization-code/:", takes: "personal", at: () => ({ path: "/api/v1/authorization-code/nobody" }), ok: [404] },
   ...["approve", "refuse"].map((verb) => ({ route: `POST /api/v1/authorization-code/:/${verb}`, takes: "personal", at: () => ({ path: `/api/v1/authorization-code/nobody/${verb}`, body: {} }), ok: [404] })),
   { route: "DELETE /api/v1/sign-in", takes: "personal", at: () => ({}), ok: [400] }, // the token is not a sign-in
+  { route: "DELETE /api/v1/sign-ins", takes: "personal", at: () => ({}), ok: [403] }, // nor is it fresh
+  { route: "POST /api/v1/sign-in/stay", takes: "personal", at: () => post({}), ok: [403] }, // not from a page of the gateway
+  { route: "POST /dashboard/session", takes: "anyone", at: () => post({}), ok: [403] }, // it asks for a cookie, or a signature: session.test.mjs
   { route: "POST /api/v1/sign-in/confirm", takes: "personal", at: () => post({ code: "tr_link_nobody" }), ok: [400] },
   { route: "GET /api/v1/tokens", takes: "personal", at: () => ({}) },
   { route: "POST /api/v1/tokens", takes: "personal", at: () => post({}), ok: [400] },

@@ -80,7 +80,7 @@ ROOMS = {
         "workers": {"batches", "packets", "schedules", "telemetry"},
         "deployments": {"artifacts", "workers"},
         "projects": {"deployments"},
-        "browser": set(),
+        "browser": {"projects"},
         "ops": set(),
         "router": {EVERY},
     },

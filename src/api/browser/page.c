@@ -4,8 +4,8 @@
  * other client. The text page explains how to look at a run without it.
  *
  * The dashboard is one page for all addresses that links of the CLI lead to: it reads the
- * address itself. Pages contain nothing from the request, and no cookie grants access.
- * Names of hosts are checked, so that a stranger's host name cannot lead a browser to the
+ * address itself. Pages contain nothing from the request. No cookie opens anything but
+ * POST /dashboard/session, which is for own pages only (session.c). Names of hosts are checked, so that a stranger's host name cannot lead a browser to the
  * dashboard on its user's own machine. */
 #include "api/browser/own_host.h"
 #include "api/browser/web_file.h"
@@ -79,12 +79,6 @@ WEB_FILE(dashboard_icon);
 /* Browsers check each time whether they have the newest file, and get 304 if they do. */
 static const char cache_control[] = "no-cache";
 
-static bool is_here(const struct api_call *call)
-{
-    const struct api_options *options = api_options(call->api);
-    return options->dashboard && (!options->dashboard_is_admins || call->x->admin);
-}
-
 static enum err refuse_host(struct api_call *call)
 {
     add_policy(call, false);
@@ -100,7 +94,7 @@ static enum err refuse_host(struct api_call *call)
 
 static enum err show_file(struct api_call *call, const struct web_file *file)
 {
-    if (!is_here(call))
+    if (!own_host_has_dashboard(call))
         return ERR_NOT_FOUND;
     add_policy(call, true);
     return web_file_show(call, file);
@@ -137,7 +131,7 @@ static enum err show_page(struct api_call *call)
                                    dashboard_html_tag,
                                    "text/html; charset=utf-8",
                                    cache_control };
-    if (!is_here(call))
+    if (!own_host_has_dashboard(call))
         return show_text(call);
     if (!own_host_is_named(call))
         return refuse_host(call);

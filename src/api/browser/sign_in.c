@@ -3,6 +3,7 @@
  *   runcast dashboard ─► one-time link ─► POST /api/v1/sign-in ─► a sign-in for 12 hours
  *                     personal token ─┘
  *     another link or token ─► POST /api/v1/sign-in/confirm ─► fresh for 10 minutes
+ *     staying signed in: session.c
  *
  *   trigger.dev login ─► POST /api/v1/authorization-code (PKCE) ─► link to the dashboard
  *     the person: GET, POST …/approve ─► approval code ─► the CLI, by its port or pasted
@@ -44,6 +45,8 @@ struct signing {
     char token[PERSONAL_TOKEN_MAX];
     int64_t ends_at;       /* Unix ms; 0: never */
     int64_t proof_ends_at; /* of the token that confirms; 0: never */
+    bool has_more;         /* sign-ins that have not ended yet, of all of the user */
+    bool is_begun;         /* some of these have ended */
 };
 
 static const char wrong_link[] =
@@ -330,6 +333,43 @@ static enum err sign_out(struct api_call *call)
     return OK;
 }
 
+/* ---- signing out everywhere ---- */
+
+static enum err decide_sign_out_all(struct account_write *write, struct accounts *accounts,
+                                    struct draft *draft)
+{
+    struct signing *op = container_of(write, struct signing, write);
+    const struct identity *identity = op->call->identity;
+    (void)accounts;
+    if (!op->is_begun && identity_has_ended(identity, draft->now_ms))
+        return explain(&write->why, ERR_UNAUTHORIZED, "%s", identity_ended_reason);
+    op->has_more = user_sign_out_draft(draft, identity->user);
+    return OK;
+}
+
+static void on_signed_out_some(struct account_write *write, enum err status)
+{
+    struct signing *op = container_of(write, struct signing, write);
+    op->is_begun = true;
+    if (!status && op->has_more)
+        sign_in_begin(op);
+    else
+        on_signed_out(write, status);
+}
+
+/* Needs a fresh sign-in: a stolen one must not sign its owner out. */
+static enum err sign_out_all(struct api_call *call)
+{
+    enum err refused = api_check_fresh(call);
+    if (refused)
+        return refused;
+    struct signing *op = signing_create(call);
+    op->write.decide = decide_sign_out_all;
+    op->write.done = on_signed_out_some;
+    sign_in_begin(op);
+    return OK;
+}
+
 /* ---- login of the CLI ---- */
 
 static bool is_challenge(struct slice text)
@@ -534,6 +574,12 @@ static const struct route routes[] = {
       .id = "sign_out_v1", .summary = "Ends the sign-in that calls",
       .reply = "{...}",
       .also = "400" },
+    { .method = HTTP_DELETE_, .path = "/api/v1/sign-ins",
+      .auth = AUTH_PERSONAL, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = sign_out_all,
+      .id = "sign_out_everywhere_v1", .summary = "Ends all sign-ins of the person, after a "
+          "fresh sign-in",
+      .reply = "{...}",
+      .also = "403" },
     { .method = HTTP_POST_, .path = "/api/v1/sign-in/confirm",
       .auth = AUTH_PERSONAL, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = confirm_sign_in,
       .id = "confirm_sign_in_v1", .summary = "Proves again who has signed in",

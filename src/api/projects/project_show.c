@@ -24,3 +24,17 @@ json_t *project_show(const struct project *project)
                      "createdAt", time_of(project->created_at), "organization",
                      organization_show(project->organization));
 }
+
+json_t *projects_show(struct accounts *accounts, const struct user *user,
+                      const struct organization *organization)
+{
+    const struct list *all = accounts_projects(accounts);
+    json_t *array = json_array();
+    list_each (link, all) {
+        const struct project *project = container_of(link, struct project, link);
+        if (user_sees(user, project) &&
+            (!organization || project->organization == organization))
+            json_array_append_new(array, project_show(project));
+    }
+    return array;
+}

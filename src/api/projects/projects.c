@@ -21,19 +21,10 @@ static enum err list_organizations(struct api_call *call)
     return OK;
 }
 
-/* Returns the user's projects in an organization; NULL: in all of them. */
 static json_t *projects_of(const struct api_call *call,
                            const struct organization *organization)
 {
-    const struct list *all = accounts_projects(api_accounts(call->api));
-    json_t *array = json_array();
-    list_each (link, all) {
-        const struct project *project = container_of(link, struct project, link);
-        if (user_sees(call->identity->user, project) &&
-            (!organization || project->organization == organization))
-            json_array_append_new(array, project_show(project));
-    }
-    return array;
+    return projects_show(api_accounts(call->api), call->identity->user, organization);
 }
 
 static enum err list_projects(struct api_call *call)

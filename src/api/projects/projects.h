@@ -18,3 +18,6 @@ route_fn project_runtimes;
 /* project_show.c; the caller owns what they return */
 json_t *organization_show(const struct organization *organization);
 json_t *project_show(const struct project *project);
+/* Shows the user's projects in an organization; NULL: in all of them. */
+json_t *projects_show(struct accounts *accounts, const struct user *user,
+                      const struct organization *organization);

@@ -55,9 +55,10 @@ struct api_call {
     size_t quota_taken;     /* bytes counted there */
     struct bytes **shared;  /* counted by quotas_hold_run, each once (base/share.h) */
     size_t shared_count;
-    uint8_t bom;  /* bytes of a byte order mark seen so far at the start of the body */
-    bool busy;    /* an operation will reply; set it when beginning one */
-    bool cached;  /* the handler has called api_let_cache */
+    uint8_t bom; /* bytes of a byte order mark seen so far at the start of the body */
+    bool busy;   /* an operation will reply; set it when beginning one */
+    bool cached; /* the handler has called api_let_cache */
+    bool is_for_own_pages; /* its response has no CORS header */
     bool refused; /* the reply came from http, or was early, and is already logged */
     /* Why the call ends while its body is arriving, explained in `why`; OK: the client has
      * left. */

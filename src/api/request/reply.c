@@ -29,6 +29,8 @@ static void add_common_headers(struct api_call *call, int status)
     if (call->x->admin)
         return; /* no web page reads it */
     add_ignored(call);
+    if (call->is_for_own_pages)
+        return;
     buf_add_text(&call->headers,
                  "access-control-allow-origin: *\r\n"
                  "access-control-expose-headers: x-trigger-jwt, x-trigger-jwt-claims, "

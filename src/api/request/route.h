@@ -56,6 +56,8 @@ struct route {
     /* For AUTH_NONE: the handler reads a credential or changes something, and so refuses
      * while the gateway does not lead (api_check_lead). */
     bool needs_lead;
+    /* Only pages of this gateway call it (own_host_check_page): no other origin reads it. */
+    bool is_for_own_pages;
     /* A status that clients get while they poll for something to appear; 0: none. The log
      * does not treat it as a fault. */
 

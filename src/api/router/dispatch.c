@@ -54,6 +54,7 @@ static void find_route_at_path(struct api_call *call, struct buf *allow)
         return;
     call->routed = routed;
     call->route = routed->route;
+    call->is_for_own_pages = routed->route->is_for_own_pages;
     call->area = routed->area;
     call->param_count = match.param_count;
     memcpy(call->params, match.params, match.param_count * sizeof(*match.params));
@@ -217,9 +218,24 @@ static const char *absent_at(struct slice path)
 
 /* ---- called by the server ---- */
 
+/* Returns true if only pages of this gateway may call the path, which needs no preflight. */
+static bool is_for_own_pages(const struct api_call *call)
+{
+    struct buf allow = { 0 };
+    struct route_match match = { .method = HTTP_POST_, .areas = AREAS, .allow = &allow };
+    const struct routed *routed = routes_find(call->api->routes, call->x->path, &match);
+    buf_finish(&allow);
+    return routed && routed->route->is_for_own_pages;
+}
+
 static void reply_options(struct api_call *call)
 {
     struct slice asked = http_header(call->x, "access-control-request-headers");
+    if (is_for_own_pages(call)) {
+        call->is_for_own_pages = true;
+        api_reply_error(call, ERR_METHOD);
+        return;
+    }
     api_add_header(call, "access-control-allow-methods",
                    SLICE("GET, HEAD, PUT, PATCH, POST, DELETE"));
     if (asked.len)
