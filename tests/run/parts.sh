@@ -173,6 +173,7 @@ add_conformance() {
     fi
     add_script add browser realtime 400 "$modules" "${tap[@]}" "$conformance/browser/browser.test.mjs"
     add browser-values dashboard 60 "" "${tap[@]}" "$conformance/browser/page_values.test.mjs"
+    add_script add browser-staying dashboard 300 "$modules" "${tap[@]}" "$conformance/browser/staying.test.mjs"
     add_script add browser-prefix browser 200 "$modules" "${tap[@]}" "$conformance/browser/prefix.test.mjs"
     add_script add browser-client client 200 "$modules" "${tap[@]}" "$conformance/browser/client.test.mjs"
 

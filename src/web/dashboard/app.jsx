@@ -67,7 +67,7 @@ class Guard extends Component {
 }
 
 function SignedIn({ place }) {
-  const { data: projects, error, reload } = useQuery(["projects"], () => session.requestAsUser("GET", "/api/v1/projects"));
+  const { data: projects, error, reload } = useQuery(["projects"], () => session.projects());
   useEffect(() => {
     if (place.ref && environments.includes(place.env)) try { sessionStorage.setItem(lastKey, JSON.stringify({ ref: place.ref, env: place.env, branch: place.branch })); } catch { /* storage is full or forbidden */ }
   }, [place.ref, place.env, place.branch]);

@@ -64,7 +64,7 @@ describe("signing in", () => {
     await other.goto(gateway.url + at("queues"));
     await other.getByRole("heading", { name: "Queues" }).waitFor();
     await other.getByRole("button", { name: "Appearance and account" }).click();
-    await other.getByRole("button", { name: "Sign out" }).click();
+    await other.getByRole("button", { name: "Sign out", exact: true }).click();
     for (const tab of [page, other]) await tab.getByRole("heading", { name: "Sign in to runcast" }).waitFor();
     assert.equal(await page.evaluate(() => sessionStorage.getItem("runcast.token")), null);
     await judge(page);
@@ -79,13 +79,13 @@ describe("signing in", () => {
     await page.goto(await link()); // only the fragment differs, so nothing is loaded
     await isIn();
     await page.getByRole("button", { name: "Appearance and account" }).click();
-    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("button", { name: "Sign out", exact: true }).click();
     await page.getByLabel("Personal access token").fill(keys.dev);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("Secret keys are for programs.").waitFor();
     await page.getByLabel("Personal access token").fill(` ${await link()}\n`);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await isIn();
+    await page.getByRole("heading", { name: "Runs", exact: true }).waitFor(); // the address was that of the runs before
     await page.goto(`${page.url()}#signin=tr_link_of_another`);
     await until(() => !page.url().includes("signin"), { what: "the code leaves the address bar" });
     assert.equal(await page.evaluate(() => Boolean(sessionStorage.getItem("runcast.token"))), true);
@@ -102,7 +102,7 @@ describe("signing in", () => {
     await page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
     await runProgram(["token", "revoke", made, "--data", gateway.data]);
     await page.goto(gateway.url + at("queues"));
-    await page.getByText("Your token expired or was revoked").waitFor();
+    await page.getByText("Your sign-in expired or was revoked").waitFor();
   });
 
   test("of the CLI: login prints a link, the user approves it, and whoami and logout work", async (t) => {

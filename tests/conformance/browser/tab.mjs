@@ -142,3 +142,23 @@ class Tab {
     }, state);
   }
 }
+
+/** A browser whose profile is a folder, as a person's: it can be stopped and started again. Certificates are not checked. */
+export async function startWithProfile(t, folder) {
+  const context = await chromium.launchPersistentContext(folder, {
+    executablePath: "/usr/bin/chromium", ignoreHTTPSErrors: true, args: ["--no-sandbox", "--disable-dev-shm-usage"],
+  });
+  const stop = () => context.close();
+  t.after(stop);
+  return {
+    stop,
+    cookies: () => context.cookies(),
+    setCookies: (cookies) => context.addCookies(cookies),
+    /** Opens a tab. */
+    async open() {
+      const page = await context.newPage();
+      page.setDefaultTimeout(15_000);
+      return page;
+    },
+  };
+}

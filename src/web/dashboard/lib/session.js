@@ -5,12 +5,16 @@
 // for 15 minutes, which all other requests and WebSockets use. Before one expires, the next one is signed. When
 // the sign-in has expired, the user must sign in again.
 //
+// A user who stays signed in (lasting.js) needs no sign-in for that: the gateway gives the names of projects and the
+// tokens of environments. For all else the user signs in to the tab, with another link or token.
+//
 // A new tab asks signed-in tabs of the same origin for the token (a link of the CLI opens a tab without
 // storage), and signing out applies to all of them.
 import { base } from "./base.js";
 import { Emitter } from "./emitter.js";
+import { forgetKey, keptUser, makeKey, prove, takeTurn, way } from "./lasting.js";
 
-const storageKey = "runcast.token", tabsWaitMs = 300;
+const storageKey = "runcast.token", tabsWaitMs = 300, turnMs = 20_000;
 
 /** The gateway refused a request, or did not respond (status 0). */
 export class ApiError extends Error {
@@ -21,7 +25,7 @@ export class ApiError extends Error {
 }
 
 /** The header with the branch of a place, whose bytes are UTF-8. */
-export const branchHeader = ({ branch }) => branch ? { "x-trigger-branch": String.fromCharCode(...new TextEncoder().encode(branch)) } : undefined;
+const branchHeader = ({ branch }) => branch ? { "x-trigger-branch": String.fromCharCode(...new TextEncoder().encode(branch)) } : undefined;
 
 const readFailed = "The gateway does not respond. It may be restarting; the page retries.";
 const writeFailed = "The gateway does not respond. Nothing was changed; try again when it is back.";
@@ -79,6 +83,7 @@ async function send(token, method, path, { body, headers, text, signal } = {}) {
 
 class Session extends Emitter {
   #userToken = sessionStorage.getItem(storageKey) ?? undefined;
+  #lasting; // the user and projects, once the gateway has confirmed that the user has stayed signed in
   #tokens = new Map(); // environment -> { token, until } or a promise of that
   wasRejected = false; // the gateway rejected the user's token while it was in use
 
@@ -90,7 +95,7 @@ class Session extends Emitter {
     this.#tabs.onmessage = ({ data: { op, token } }) => {
       if (op === "ask" && this.#userToken) this.#tabs.postMessage({ op: "have", token: this.#userToken });
       if (op === "have" && !this.#userToken && this.isRequesting && typeof token === "string") this.#setToken(token);
-      if (op === "out" && this.#userToken) this.#setToken(undefined);
+      if (op === "out" && this.isSignedIn) this.#forget();
     };
   }
 
@@ -104,7 +109,10 @@ class Session extends Emitter {
     return Boolean(this.#userToken);
   }
 
-  get isSignedIn() { return Boolean(this.#userToken); }
+  get isSignedIn() { return Boolean(this.#userToken || this.#lasting); }
+
+  /** Returns false if the user has stayed signed in, and must sign in to this tab for what is beyond environments. */
+  get isTabSignedIn() { return Boolean(this.#userToken); }
 
   #setToken(token) {
     this.#userToken = token;
@@ -114,51 +122,142 @@ class Session extends Emitter {
     this.emit("change");
   }
 
-  /** Signs in with the code of a one-time link, or with a personal access token. */
-  async signIn(code) {
+  #forget() {
+    this.#lasting = undefined;
+    this.#setToken(undefined);
+  }
+
+  /** Signs in with the code of a one-time link, or with a personal access token. Returns the user and, if the browser
+   * cannot stay signed in as it should, the problem. */
+  async signIn(code, { stays = false } = {}) {
     const { token, user } = await send(undefined, "POST", "/api/v1/sign-in", { body: { code } });
+    if (this.#lasting && this.#lasting.user.id !== user.id) {
+      send(token, "DELETE", "/api/v1/sign-in").catch(() => { /* it expires by itself */ });
+      throw new Error("This is a link or token of another user; sign out first to use it");
+    }
+    const problem = stays ? await this.#stay(token).then(() => undefined, (error) => error) : undefined;
     this.wasRejected = false;
     this.#setToken(token);
-    return user;
+    return { user, problem };
+  }
+
+  async #stay(token) {
+    const key = way === "key" ? await makeKey() : undefined;
+    const { id, userId } = await send(token, "POST", "/api/v1/sign-in/stay", { body: { publicKey: key?.publicKey } });
+    await key?.keep(id);
+    keptUser.id = userId;
+  }
+
+  /** Lets the user stay signed in. The gateway refuses that unless the tab was signed in within the last ten minutes. */
+  async stay() {
+    await this.#stay(this.#userToken);
+    this.emit("change");
+  }
+
+  get stays() { return Boolean(keptUser.id); }
+
+  /** Returns true if the user has stayed signed in. */
+  async resume() {
+    if (!keptUser.id) return false;
+    try {
+      this.#lasting = await this.#use({});
+    } catch (error) {
+      if (error.status !== 401) throw error;
+      return false;
+    }
+    this.#tokens.clear();
+    this.emit("change");
+    return true;
+  }
+
+  #useOnce(body) {
+    return takeTurn(async () => send(undefined, "POST", "/dashboard/session", { body: { ...body, ...await prove() }, signal: AbortSignal.timeout(turnMs) }));
+  }
+
+  /** Uses the lasting sign-in: returns the user, the projects and, if the body names an environment, a token of it. */
+  async #use(body) {
+    const { id } = keptUser;
+    try {
+      const answer = await this.#useOnce(body);
+      if (answer.user.id !== id) throw new ApiError(401, "This browser was signed in as another user");
+      return answer;
+    } catch (error) {
+      if (error.status === 401) await this.#endLasting();
+      throw error;
+    }
+  }
+
+  async #endLasting() {
+    keptUser.id = undefined;
+    this.wasRejected = true;
+    const wasUsed = this.#lasting && !this.#userToken;
+    this.#lasting = undefined;
+    await forgetKey().catch(() => { /* storage is forbidden */ });
+    if (wasUsed) this.#setToken(undefined);
   }
 
   /** Confirms the user's identity again. isSignIn false: the tab has a token that is not a sign-in, so it signs in. */
   async confirm(code, isSignIn = true) {
-    if (isSignIn) await this.requestAsUser("POST", "/api/v1/sign-in/confirm", { body: { code } });
+    if (isSignIn && this.#userToken) await this.requestAsUser("POST", "/api/v1/sign-in/confirm", { body: { code } });
     else await this.signIn(code);
   }
 
   /** Signs out of all tabs. wasRejected: the gateway has rejected the token, so only this tab signs out. */
   signOut(wasRejected = false) {
-    const token = this.#userToken;
+    const token = this.#userToken, { stays } = this;
     this.wasRejected = wasRejected;
     if (!wasRejected) {
       this.#tabs?.postMessage({ op: "out" });
-      send(token, "DELETE", "/api/v1/sign-in").catch(() => { /* it expires by itself */ });
+      if (token) send(token, "DELETE", "/api/v1/sign-in").catch(() => { /* it expires by itself */ });
+      if (stays) this.#useOnce({ signOut: true }).catch(() => { /* the same */ }).then(forgetKey).catch(() => { /* storage is forbidden */ });
+      keptUser.id = undefined;
     }
-    this.#setToken(undefined);
+    this.#forget();
+  }
+
+  /** Ends all sign-ins of the user, in all browsers. The gateway refuses that like stay(). */
+  async signOutEverywhere() {
+    await this.requestAsUser("DELETE", "/api/v1/sign-ins");
+    this.#tabs?.postMessage({ op: "out" });
+    keptUser.id = undefined;
+    await forgetKey().catch(() => { /* storage is forbidden */ });
+    this.#forget();
   }
 
   /** Sends a request with the user's token: for projects, and for data outside of environments. */
   async requestAsUser(method, path, options) {
+    const token = this.#userToken;
+    if (!token) throw new ApiError(403, "Sign in to this tab first");
     try {
-      return await send(this.#userToken, method, path, options);
+      return await send(token, method, path, options);
     } catch (error) {
-      if (error.status === 401) this.signOut(true);
+      if (error.status === 401 && token === this.#userToken) this.signOut(true);
       throw error;
     }
   }
 
-  /** Signs out if the user's token has expired. */
-  check() { this.requestAsUser("GET", "/api/v2/whoami").catch(() => { /* reported elsewhere */ }); }
+  /** Return the user, the user's projects, and the names of the branches of a project. */
+  who() { return this.#userToken ? this.requestAsUser("GET", "/api/v2/whoami") : this.#lasting.user; }
+  async projects() { return this.#userToken ? this.requestAsUser("GET", "/api/v1/projects") : (await this.#use({})).projects; }
+  async branches(ref) {
+    if (!this.#userToken) return (await this.#use({ project: ref })).branches;
+    return (await this.requestAsUser("GET", `/api/v1/projects/${encodeURIComponent(ref)}/branches`)).branches.map(({ name }) => name);
+  }
+
+  /** Signs out if the user's token, or lasting sign-in, has expired. */
+  check() { (this.#userToken ? this.who() : this.projects()).catch(() => { /* reported elsewhere */ }); }
+
+  #sign(place) {
+    if (!this.#userToken) return this.#use({ project: place.ref, environment: place.env, branch: place.branch });
+    return this.requestAsUser("POST", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/jwt`,
+      { body: { claims: { scopes: ["admin"] }, expirationTime: "15m" }, headers: branchHeader(place) });
+  }
 
   /** Returns a token for an environment, { ref, env, branch }; a new one if mustRenew. */
   async token(place, mustRenew = false) {
     const key = `${place.ref}/${place.env}/${place.branch ?? ""}`, known = this.#tokens.get(key);
     if (!mustRenew && known && !(known.until < Date.now())) return (await known).token;
-    const headers = branchHeader(place);
-    const signed = this.requestAsUser("POST", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/jwt`,
-      { body: { claims: { scopes: ["admin"] }, expirationTime: "15m" }, headers })
+    const signed = this.#sign(place)
       .then(({ token }) => {
         const entry = { token, until: Date.now() + 12 * 60_000 };
         this.#tokens.set(key, entry);

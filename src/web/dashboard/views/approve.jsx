@@ -8,11 +8,13 @@ import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { until, useNow } from "../lib/time.js";
 import { Button, Copy, Facts, Loading, Problem, Time } from "../ui/basic.jsx";
-import { useConfirmation } from "./confirmation.jsx";
+import { ConfirmFirst, useConfirmation } from "./confirmation.jsx";
 
-export function Approve({ code }) {
+export const Approve = (props) => session.isTabSignedIn ? <Approval {...props} /> : <main class="sign-in"><ConfirmFirst what="Logins of the CLI" /></main>;
+
+function Approval({ code }) {
   const path = `/api/v1/authorization-code/${encodeURIComponent(code)}`, now = useNow();
-  const { data, error } = useQuery([code], () => session.requestAsUser("GET", path)), user = useQuery(["who"], () => session.requestAsUser("GET", "/api/v2/whoami"));
+  const { data, error } = useQuery([code], () => session.requestAsUser("GET", path)), user = useQuery(["who"], () => session.who());
   const [approved, setApproved] = useState(), [isRefused, setRefused] = useState(false), [problem, setProblem] = useState(), [isBusy, setBusy] = useState(false);
   const confirmation = useConfirmation(true);
   useEffect(() => { document.title = "Approve login · runcast"; }, []);

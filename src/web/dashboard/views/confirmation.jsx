@@ -5,7 +5,7 @@
 import { useState } from "preact/hooks";
 
 import { session } from "../lib/session.js";
-import { Button, Dialog, Field } from "../ui/basic.jsx";
+import { Button, Dialog, Empty, Field } from "../ui/basic.jsx";
 import { codeOf } from "./sign_in.jsx";
 
 function Confirm({ isSignIn, onDone, onClose }) {
@@ -20,7 +20,7 @@ function Confirm({ isSignIn, onDone, onClose }) {
   }
   return (
     <Dialog title="Confirm that it is you" onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button type="submit" kind="primary" busy={isBusy} disabled={!text.trim()} onClick={confirm}>Confirm</Button></>}>
-      <p>You signed in more than 10 minutes ago, and this needs a recent sign-in.</p>
+      <p>{session.isTabSignedIn ? "You signed in more than 10 minutes ago, and this needs a recent sign-in." : "This browser has stayed signed in, and this needs a recent sign-in."}</p>
       <Field label="Sign-in link or personal access token" type="password" autofocus value={text} onInput={(event) => setText(event.currentTarget.value)}
         error={error?.message} hint={<><code>runcast dashboard</code> on the gateway's machine prints a link</>} />
     </Dialog>
@@ -39,4 +39,13 @@ export function useConfirmation(isSignIn) {
   }
   const finish = (isConfirmed) => { setWaiting(); waiting.resolve(isConfirmed); };
   return { guard, dialog: waiting && <Confirm isSignIn={isSignIn} onDone={() => finish(true)} onClose={() => finish(false)} /> };
+}
+
+/** Asks for what a user who has stayed signed in needs beyond environments. */
+export function ConfirmFirst({ what }) {
+  const [isOpen, setOpen] = useState(false);
+  return <>
+    <Empty title="Confirm that it is you"><p>This browser has stayed signed in. {what} need a recent sign-in.</p><p><Button kind="primary" onClick={() => setOpen(true)}>Confirm…</Button></p></Empty>
+    {isOpen && <Confirm isSignIn onDone={() => setOpen(false)} onClose={() => setOpen(false)} />}
+  </>;
 }

@@ -9,8 +9,8 @@ import { Empty, Loading } from "../ui/basic.jsx";
 const branchesMax = 30; // max branches per project to search if no environment has the run
 
 async function branchesOf(ref) {
-  const { branches = [] } = await session.requestAsUser("GET", `/api/v1/projects/${encodeURIComponent(ref)}/branches`).catch(() => ({}));
-  return branches.slice(0, branchesMax).map(({ name, branchName }) => ({ ref, env: "preview", branch: name ?? branchName }));
+  const branches = await session.branches(ref).catch(() => []);
+  return branches.slice(0, branchesMax).map((branch) => ({ ref, env: "preview", branch }));
 }
 
 /** Returns the first of the places that has the run. */

@@ -8,8 +8,8 @@ import { Empty, Loading, Page, Problem } from "../ui/basic.jsx";
 
 /** The branches of a project's preview. */
 export function useBranches(ref, enabled = true) {
-  const { data, ...rest } = useQuery([ref, "branches"], () => session.requestAsUser("GET", `/api/v1/projects/${encodeURIComponent(ref)}/branches`), { enabled });
-  return { ...rest, branches: data?.branches.map(({ name }) => name) };
+  const { data, ...rest } = useQuery([ref, "branches"], () => session.branches(ref), { enabled });
+  return { ...rest, branches: data };
 }
 
 export function InBranch({ place, children }) {

@@ -6,9 +6,12 @@ import { clientOf, useConnection } from "../lib/live.js";
 import { addressOf, environments, go, home } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
+import { way } from "../lib/lasting.js";
 import { choose, useSettings } from "../lib/settings.js";
 import { Button, IconButton, Menu, MenuItem, Time } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
+import { attempt, showToast } from "../ui/toast.jsx";
+import { useConfirmation } from "./confirmation.jsx";
 import { useBranches } from "./preview.jsx";
 import { views } from "./views.js";
 
@@ -53,19 +56,24 @@ function Branch({ place }) {
 }
 
 function AccountMenu() {
-  const { theme, clock } = useSettings(), { data: user } = useQuery(["who"], () => session.requestAsUser("GET", "/api/v2/whoami"));
-  return (
+  const { theme, clock } = useSettings(), { data: user } = useQuery(["who"], () => session.who()), { guard, dialog } = useConfirmation(true);
+  const stay = () => attempt(() => guard(async () => { await session.stay(); showToast("This browser stays signed in"); }));
+  const signOutEverywhere = () => attempt(() => guard(() => session.signOutEverywhere()));
+  return (<>
     <Menu icon="user" label="Appearance and account" title="Appearance and account" kind="ghost square" align="right">{(close) => (
       <>
         <p class="menu-title">{user?.email ?? "Account"}</p>
+        {way && !session.stays && <MenuItem onClick={() => { close(); stay(); }}>Stay signed in</MenuItem>}
         <MenuItem onClick={() => { close(); session.signOut(); }}>Sign out</MenuItem>
+        <MenuItem onClick={() => { close(); signOutEverywhere(); }}>Sign out everywhere</MenuItem>
         <p class="menu-title">Theme</p>
         {[["system", "System"], ["light", "Light"], ["dark", "Dark"]].map(([value, label]) => <MenuItem key={value} checked={theme === value} onClick={() => choose("theme", value)}>{label}</MenuItem>)}
         <p class="menu-title">Time zone</p>
         {[["local", "Local time"], ["utc", "UTC"]].map(([value, label]) => <MenuItem key={value} checked={clock === value} onClick={() => choose("clock", value)}>{label}</MenuItem>)}
       </>
     )}</Menu>
-  );
+    {dialog}
+  </>);
 }
 
 export function Shell({ place, project, projects, children }) {

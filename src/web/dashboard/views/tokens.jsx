@@ -6,7 +6,7 @@ import { session } from "../lib/session.js";
 import { until, useNow, wholeTime } from "../lib/time.js";
 import { Button, Empty, IconButton, Loading, Page, Problem, Table, Time } from "../ui/basic.jsx";
 import { attempt, showToast } from "../ui/toast.jsx";
-import { useConfirmation } from "./confirmation.jsx";
+import { ConfirmFirst, useConfirmation } from "./confirmation.jsx";
 import { NewSecret, Revoke, Rotate } from "./token_dialogs.jsx";
 
 function End({ at }) {
@@ -61,12 +61,14 @@ function Tokens({ project, tokens, setDialog }) {
     <section class="panel" aria-label="Personal access tokens"><header><div><h2>Your personal access tokens</h2><p class="subtitle">Each token gives access to every project of your organizations, such as {project.organization.title}.</p></div>
       <Button icon="plus" onClick={() => setDialog({ create: "token" })}>New token</Button></header>
       {tokens.error ? <Problem error={tokens.error} retry={tokens.reload} /> : !tokens.data ? <Loading /> : !plain.length ? <Empty title="No tokens"><p>The CLI and your scripts sign in with a token.</p></Empty> : <Table label="Tokens" rows={plain} columns={[["Name", name], id, ...times, ["Actions", revoke, "actions-cell"]]} />}</section>
-    {signIns.length > 0 && <section class="panel" aria-label="Sign-ins"><header><div><h2>Your sign-ins</h2><p class="subtitle">Browsers that are signed in to this dashboard, for 12 hours each.</p></div></header>
+    {signIns.length > 0 && <section class="panel" aria-label="Sign-ins"><header><div><h2>Your sign-ins</h2><p class="subtitle">Browsers that are signed in to this dashboard, for 12 hours each. Browsers that stay signed in have 12 hours after each use, up to 30 days.</p></div></header>
       <Table label="Sign-ins of the dashboard" rows={signIns} columns={[["Name", name], id, ...times, ["Actions", signOut, "actions-cell"]]} /></section>}
   </>;
 }
 
-export function TokensView({ place, project }) {
+export const TokensView = (props) => session.isTabSignedIn ? <Credentials {...props} /> : <Page title="Keys and tokens" kind="credentials"><ConfirmFirst what="Keys and tokens" /></Page>;
+
+function Credentials({ place, project }) {
   const [dialog, setDialog] = useState(), close = () => setDialog();
   const path = `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/keys`;
   const tokens = useQuery(["tokens"], () => session.requestAsUser("GET", "/api/v1/tokens")), keys = useQuery([place.ref, place.env, "keys"], () => session.requestAsUser("GET", path));
