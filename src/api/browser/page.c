@@ -203,7 +203,7 @@ static const struct route routes[] = {
       .also = "304 421" },
     { .method = HTTP_GET_, .path = "/account/tokens",
       .handle = show_page,
-      .id = "page_of_tokens", .summary = "The dashboard, where the CLI sends who has no token",
+      .id = "page_of_tokens", .summary = "The dashboard, where the CLI sends users without a token",
       .gives = "text/html",
       .reply = "string",
       .also = "304 421" },

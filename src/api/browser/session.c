@@ -449,8 +449,7 @@ static const struct route routes[] = {
     { .method = HTTP_POST_, .path = "/api/v1/sign-in/stay",
       .auth = AUTH_PERSONAL, .body_limit = UNAUTHENTICATED_BODY_MAX, .handle = stay,
       .is_for_own_pages = true,
-      .id = "stay_signed_in_v1", .summary = "Lets a page of the dashboard stay signed in, after "
-          "a fresh sign-in",
+      .id = "stay_signed_in_v1", .summary = "Stay signed in, after a fresh sign-in",
       .body = "{publicKey?: string, ...}",
       .reply = "{userId: string, expiresAt: datetime, id?: string}",
       .also = "403 404 415" },

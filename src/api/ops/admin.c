@@ -48,11 +48,11 @@ static enum err show_openapi(struct api_call *call)
 static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/healthz",
       .handle = healthz,
-      .id = "health", .summary = "The process answers",
+      .id = "health", .summary = "Check that the process responds",
       .reply = "{status: 'ok'}" },
     { .method = HTTP_GET_, .path = "/readyz",
       .awaited = 503, .handle = readyz,
-      .id = "readiness", .summary = "Whether calls are accepted; if not, 503 with reasons",
+      .id = "readiness", .summary = "Check whether calls are accepted; if not, 503 with the reasons",
       .reply = "{status: string, reasons: string[]}" },
     { .method = HTTP_GET_, .path = "/metrics",
       .handle = show_metrics,

@@ -182,7 +182,7 @@ static const struct route routes[] = {
       .reply = "{presignedUrl: string, storagePath: string}" },
     { .method = HTTP_PUT_, .path = "/api/v1/packets/{name*}",
       .auth = FREE_KEY, .body_limit = NO_BODY, .handle = offer_upload_v1,
-      .id = "create_upload_payload_url_v1", .summary = "The same, for SDK 3.x",
+      .id = "create_upload_payload_url_v1", .summary = "The same for SDK 3.x",
       .reply = "PacketUrl" },
     { .method = HTTP_GET_, .path = "/api/v1/packets/{name*}",
       .auth = FREE_BOTH, .body_limit = NO_BODY, .handle = offer_download,

@@ -138,7 +138,7 @@ static const struct route routes[] = {
       .also = "422" },
     { .method = HTTP_POST_, .path = KEYS "/{keyId}/reveal",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = key_reveal,
-      .id = "reveal_key_v1", .summary = "Show a secret key; the audit log says who has seen it",
+      .id = "reveal_key_v1", .summary = "Show a secret key; the audit log records who saw it",
       .reply = "{id: string, key: string}" },
     { .method = HTTP_POST_, .path = KEYS "/{keyId}/rotate",
       .auth = AUTH_PERSONAL, .body_limit = CREDENTIAL_BODY, .handle = key_rotate,

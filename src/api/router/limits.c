@@ -474,7 +474,7 @@ static const struct route routes[] = {
       .also = "422" },
     { .method = HTTP_POST_, .path = LIMIT "/reset",
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = SMALL_BODY, .handle = reset,
-      .id = "reset_concurrency_limit_v1", .summary = "Take an override back",
+      .id = "reset_concurrency_limit_v1", .summary = "Reset an override",
       .body = "{concurrencyKey?: string|number, ...}",
       .reply = "ConcurrencyLimit|ConcurrencyLimitKey" },
     { .method = HTTP_POST_, .path = LIMIT "/pause",

@@ -425,7 +425,7 @@ static const struct route routes[] = {
       .also = "422" },
     { .method = HTTP_POST_, .path = QUEUE "/concurrency/reset",
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = SMALL_BODY, .handle = reset,
-      .id = "reset_queue_concurrency_v1", .summary = "Take the override back",
+      .id = "reset_queue_concurrency_v1", .summary = "Reset the override",
       .body = "{type?: QueueParamType, ...}",
       .reply = "QueueItem" },
     { 0 },

@@ -389,7 +389,7 @@ static const struct route routes[] = {
       .also = "422 507" },
     { .method = HTTP_POST_, .path = "/api/v1/schedules/preview",
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = SCHEDULE_BODY, .handle = schedule_preview,
-      .id = "preview_schedule_v1", .summary = "When a cron expression would fire next",
+      .id = "preview_schedule_v1", .summary = "Show when a cron expression fires next",
       .body = "{cron: string, timezone?: string, count?: integer(1..10), ...}",
       .reply = "{description: string, timezone: string, next: datetime[]}",
       .also = "422" },

@@ -402,7 +402,7 @@ static const struct route routes[] = {
     { .method = HTTP_GET_, .path = TOKENS "/{waitpointId}",
       .auth = KEY_OR_TOKEN, .handle = retrieve,
       .id = "retrieve_waitpoint_token_v1",
-      .summary = "Retrieve a token; its url is empty for who may not complete it",
+      .summary = "Retrieve a token; its url is empty for callers that may not complete it",
       .reply = "WaitpointToken" },
     { .method = HTTP_POST_, .path = TOKENS "/{waitpointId}/complete",
       .auth = KEY_OR_TOKEN, .body_limit = OUTPUT_BODY, .handle = complete,
