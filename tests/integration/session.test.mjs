@@ -203,8 +203,8 @@ describe("the cookie", () => {
     await other.stop();
   });
 
-  test("survives restarts, also one that lost the response to a use", async () => {
-    const { gateway: other, stop } = await startSecure(), browser = await Browser.staying(other);
+  test("survives restarts, also one that lost the response to a use", async (t) => {
+    const { gateway: other } = await startSecure({ t }), browser = await Browser.staying(other);
     await other.stop();
     await other.restart();
     const before = browser.cookie;
@@ -217,7 +217,7 @@ describe("the cookie", () => {
     assert.equal((await browser.use(place)).status, 200);
     assert.deepEqual(refusal(await new Browser(other).post(session, {}, { headers: { cookie: lost } })), signedOut);
     assert.deepEqual(refusal(await browser.use()), signedOut, "two browsers had it");
-    await stop();
+    await other.stop();
   });
 
   test("works while the disk is full, is not replaced then, and survives a sync that fails", { skip: !isSqlite && "the shim stands between SQLite and the disk" }, async (t) => {
@@ -370,8 +370,8 @@ describe("the key of a browser without TLS", () => {
       assert.equal((await browser.stay({ publicKey: value })).status, 400, String(value));
   });
 
-  test("survives a restart of the gateway, after which a signature that was used stays used", async () => {
-    const { gateway: other, stop } = await startSecure(), browser = await new Browser(other, other.plain).signIn(), key = makeKey();
+  test("survives a restart of the gateway, after which a signature that was used stays used", async (t) => {
+    const { gateway: other } = await startSecure({ t }), browser = await new Browser(other, other.plain).signIn(), key = makeKey();
     Object.assign(browser, { key, id: (await browser.stay({ publicKey: key.publicKey })).json.id });
     const seen = proof(browser);
     assert.equal((await browser.post(session, seen)).status, 200);
@@ -379,7 +379,7 @@ describe("the key of a browser without TLS", () => {
     await other.restart();
     assert.deepEqual(refusal(await browser.post(session, seen)), signedOut);
     assert.equal((await use(browser, place)).status, 200);
-    await stop();
+    await other.stop();
   });
 
   test("is for the machine itself: over a network without TLS nobody stays signed in", async (t) => {
