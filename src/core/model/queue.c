@@ -245,10 +245,10 @@ static void count_waiting(struct queues *queues, struct subqueue *subqueue,
 static struct subqueue *detach(struct queues *queues, struct queue_item *item)
 {
     struct subqueue *subqueue = item->subqueue;
-    struct subqueue_share *share = item->share;
-    struct slot_set *set = item->set;
     if (!subqueue)
         return NULL;
+    struct subqueue_share *share = item->running ? NULL : item->share;
+    struct slot_set *set = share ? share->class->set : item->set;
     if (item->running) {
         count_slots(queues, subqueue, set, -1);
     } else {
@@ -258,7 +258,6 @@ static struct subqueue *detach(struct queues *queues, struct queue_item *item)
     bool ran = item->running;
     item->subqueue = NULL;
     item->share = NULL;
-    item->set = NULL;
     item->running = false;
     refresh(queues, subqueue);
     if (ran)
@@ -350,7 +349,6 @@ static void wait_in_subqueue(struct queues *queues, struct queue_item *item,
     struct subqueue *subqueue =
         queue_subqueue(queue_named(&queues->own, seat.queue), seat.key);
     item->subqueue = subqueue;
-    item->set = set;
     item->share = subqueue_share_for(queues, subqueue, item->audience, set);
     item->position = position;
     queue_heap_put(&item->share->items, queues->id,
@@ -488,7 +486,7 @@ const struct queue_item *queues_oldest_of(const struct queues *queues, struct sl
  * a name: there is none. */
 static struct limit_standing limit_standing_of(const struct queue_item *item)
 {
-    for (uint32_t i = 0; i < slot_set_count(item->set); i++) {
+    for (uint32_t i = 0; i < slot_set_count(item->share->class->set); i++) {
         const struct subqueue *pool = item->share->needs[i].pool;
         const struct queue *limit = pool->queue;
         struct limit_standing standing = { .name = queue_key(limit) };

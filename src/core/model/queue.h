@@ -59,11 +59,13 @@ struct queue_seat {
 
 /* An item that waits (place > 0), has a slot (running), or neither. Embed it. */
 struct queue_item {
-    struct subqueue *subqueue;    /* NULL: neither */
-    struct subqueue_share *share; /* of the subqueue; while it waits */
-    struct slot_set *set;         /* the limits that it needs; NULL: none */
-    int64_t position;             /* Unix ms */
-    uint32_t place;               /* index in the share's heap, from 1 */
+    struct subqueue *subqueue; /* NULL: neither */
+    union {
+        struct subqueue_share *share; /* of the subqueue; while it waits */
+        struct slot_set *set;         /* the limits that it holds; NULL: none */
+    };
+    int64_t position;  /* Unix ms */
+    uint32_t place;    /* index in the share's heap, from 1 */
     uint16_t audience; /* set by the caller before queues_wait; below AUDIENCE_RESUMED */
     bool running;
     struct list in_line; // queues::line, while it waits
