@@ -10,8 +10,9 @@
  * After any of that has changed, refresh adds, moves or removes the heads. So the next item
  * is at the top, and a change costs the logarithm of the number of items that wait. When
  * a limit becomes full, or has a slot again, that also visits the groups that need it, and a
- * pool its shares, but no other items. Only new settings cost more: they visit the subqueues of their queue that
- * have something running, or all pools of their limit.
+ * pool its shares, but no other items. Another limit for each key costs more: it visits the
+ * subqueues of its queue, or the pools of its limit, that have something running; from or to
+ * 0, all pools of the limit.
  *
  * Heads are ordered by their round before anything else. A head that was served, or that is
  * new, belongs to the round after that of the last one served. So everything in the heap
@@ -166,15 +167,27 @@ static void refresh(struct queues *queues, struct subqueue *subqueue)
     queue_refresh_offers(queues, subqueue->queue);
 }
 
-void queue_refresh_all(struct queues *queues, struct queue *queue)
+static void refresh_busy(struct queues *queues, struct queue *queue)
+{
+    list_each (link, &queue->busy) {
+        struct subqueue *subqueue = container_of(link, struct subqueue, busy);
+        if (queue->is_limit)
+            queue_refresh_pool(queues, subqueue);
+        else
+            refresh_subqueue(queues, subqueue);
+    }
+}
+
+/* A pool in which nothing runs is free unless its limit is 0. */
+void queue_refresh_all(struct queues *queues, struct queue *queue, uint32_t was)
 {
     size_t at = 0;
-    if (queue->is_limit)
+    uint32_t now = queue_limit_of(queue);
+    if (queue->is_limit && now != was && (!now || !was))
         for (struct subqueue *pool; (pool = table_next(&queue->subqueues, &at));)
             queue_refresh_pool(queues, pool);
-    else
-        list_each (link, &queue->busy)
-            refresh_subqueue(queues, container_of(link, struct subqueue, busy));
+    else if (now != was)
+        refresh_busy(queues, queue);
     refresh_limit(queues, queue);
     queue_refresh_offers(queues, queue);
 }

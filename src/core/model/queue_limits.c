@@ -16,9 +16,10 @@ void queues_register(struct queues *queues, struct slice queue)
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
 {
     struct queue *q = queue_named(&queues->own, queue);
+    uint32_t was = queue_limit_of(q);
     q->registered++;
     q->base = limit;
-    queue_refresh_all(queues, q);
+    queue_refresh_all(queues, q, was);
 }
 
 void queues_change_limit(struct queues *queues, struct slice queue, uint32_t limit)
@@ -26,8 +27,9 @@ void queues_change_limit(struct queues *queues, struct slice queue, uint32_t lim
     struct queue *q = queue_find(&queues->own, queue);
     if (!q || !q->registered || q->base == limit)
         return;
+    uint32_t was = queue_limit_of(q);
     q->base = limit;
-    queue_refresh_all(queues, q);
+    queue_refresh_all(queues, q, was);
 }
 
 void queues_set_total(struct queues *queues, struct slice queue, uint32_t total)
@@ -44,8 +46,9 @@ static void forget(struct queues *queues, struct queue *queue)
     assert(queue && queue->registered);
     if (--queue->registered)
         return;
+    uint32_t was = queue_limit_of(queue);
     queue->base = queue->total = UINT32_MAX;
-    queue_refresh_all(queues, queue);
+    queue_refresh_all(queues, queue, was);
     queue_free_if_unused(queues, queue);
 }
 
@@ -58,10 +61,11 @@ static void configure(struct queues *queues, struct queue *queue,
                       const struct queue_settings *settings)
 {
     struct quota *configured = &queue_names_of(queues, queue)->configured;
+    uint32_t was = queue_limit_of(queue);
     quota_release(configured, queue_is_configured(queue));
     queue->settings = *settings;
     quota_take(configured, queue_is_configured(queue));
-    queue_refresh_all(queues, queue);
+    queue_refresh_all(queues, queue, was);
     queue_free_if_unused(queues, queue);
 }
 
@@ -135,9 +139,10 @@ void limits_change(struct queues *queues, struct slice limit, uint32_t per_key,
     bool is_same = found && found->base == per_key && found->total == total;
     if (!found || !found->registered || is_same)
         return;
+    uint32_t was = queue_limit_of(found);
     found->base = per_key;
     found->total = total;
-    queue_refresh_all(queues, found);
+    queue_refresh_all(queues, found, was);
 }
 
 void limits_forget(struct queues *queues, struct slice limit)

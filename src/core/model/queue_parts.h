@@ -221,5 +221,5 @@ void queue_refresh_offers(struct queues *queues, struct queue *queue);
 /* The slots of a pool have changed. */
 void queue_refresh_pool(struct queues *queues, struct subqueue *pool);
 
-/* The settings of a queue or limit have changed. */
-void queue_refresh_all(struct queues *queues, struct queue *queue);
+/* The settings of a queue or limit have changed. was: its limit for each key before. */
+void queue_refresh_all(struct queues *queues, struct queue *queue, uint32_t was);
