@@ -254,7 +254,7 @@ static void editing_the_rare_part_of_a_run_leaves_its_copies_alone(void **state)
     assert_int_equal(run_rare(&copy)->priority_ms, 8);
     assert_ptr_equal(run_rare(&copy)->root, run_rare(&original)->root);
     run_finish(&copy);
-    assert_true(slice_is(bytes_slice(run_rare(&original)->parent), "text 103"));
+    assert_true(slice_is(bytes_slice(run_rare(&original)->parent), "text 104"));
 
     struct run_rare *own = original.rare;
     assert_ptr_equal(run_rare_edit(&original), own); /* no other run shares it any more */

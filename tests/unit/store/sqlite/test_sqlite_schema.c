@@ -11,6 +11,8 @@
 
 #include "tests/support/world/unit.h"
 
+/* The steps of this version, before those of a later one. */
+#define OWN_STEPS sqlite_schema.steps[0]
 #define ADD_COLUMN "ALTER TABLE task_number ADD COLUMN later TEXT"
 #define ADD_TABLE "CREATE TABLE later (x TEXT) STRICT"
 
@@ -29,7 +31,8 @@ static int open_scene(void **state)
 
 static int close_scene(void **state)
 {
-    static const char *const suffixes[] = { "", "-wal", "-shm", ".schema-100" };
+    static const char *const suffixes[] = { "", "-wal", "-shm", ".schema-100",
+                                            ".schema-101" };
     (void)state;
     for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         char name[128];
@@ -79,16 +82,16 @@ static void make_database(struct sqlite_db *db)
     assert_true(sqlite_db_execute(db, "INSERT INTO task_number VALUES (7, 'hello', 3)"));
 }
 
-static void assert_copy_is_of_version_100(void)
+static void assert_copy_is_of_this_version(void)
 {
     char name[128];
     struct sqlite_db copy = { 0 };
     struct stat found;
-    snprintf(name, sizeof(name), "%s.schema-100", scene.path);
+    snprintf(name, sizeof(name), "%s.schema-101", scene.path);
     assert_int_equal(stat(name, &found), 0);
     assert_int_equal(found.st_mode & 0777, 0600);
     assert_int_equal(sqlite3_open(name, &copy.handle), SQLITE_OK);
-    assert_number(&copy, "PRAGMA user_version", 100);
+    assert_number(&copy, "PRAGMA user_version", 101);
     assert_number(&copy, "SELECT last FROM task_number", 3);
     assert_number(&copy, "SELECT count(later) FROM task_number", -1); /* no such column */
     sqlite3_close(copy.handle);
@@ -96,66 +99,81 @@ static void assert_copy_is_of_version_100(void)
 
 static void database_of_this_version_opens_in_the_next(void **state)
 {
-    static const char *const steps[] = { ADD_COLUMN, ADD_TABLE, NULL };
+    const char *const steps[] = { OWN_STEPS, ADD_COLUMN, ADD_TABLE, NULL };
     struct sqlite_db db;
     (void)state;
     make_database(&db);
     assert_int_equal(upgrade(&db, steps), OK);
-    assert_number(&db, "PRAGMA user_version", 102);
+    assert_number(&db, "PRAGMA user_version", 103);
     assert_number(&db, "SELECT last FROM task_number WHERE later IS NULL", 3);
     assert_number(&db, "SELECT count(*) FROM later", 0);
     assert_number(&db, "SELECT count(*) FROM meta WHERE name = 'steps_left'", 0);
-    assert_copy_is_of_version_100();
+    assert_copy_is_of_this_version();
     sqlite_db_close(&db);
-    assert_refused("written by a newer runcast (schema 102, this one knows 100)");
+    assert_refused("written by a newer runcast (schema 103, this one knows 101)");
+}
+
+static void a_database_of_schema_100_gets_the_limits_of_runs(void **state)
+{
+    static const char *const none[] = { NULL };
+    struct sqlite_db db;
+    struct failure why;
+    (void)state;
+    open_db(&db);
+    assert_int_equal(upgrade(&db, none), OK);
+    assert_number(&db, "PRAGMA user_version", 100);
+    assert_number(&db, "SELECT count(limits) FROM run", -1); /* no such column */
+    assert_int_equal(sqlite_schema_upgrade(&db, &sqlite_schema, scene.path, &why), OK);
+    assert_number(&db, "SELECT count(limits) FROM run", 0);
+    sqlite_db_close(&db);
 }
 
 static void a_new_database_takes_all_steps_and_keeps_no_copy(void **state)
 {
-    static const char *const steps[] = { ADD_COLUMN, ADD_TABLE, NULL };
+    const char *const steps[] = { OWN_STEPS, ADD_COLUMN, ADD_TABLE, NULL };
     struct sqlite_db db;
     struct stat found;
     char name[128];
     (void)state;
     open_db(&db);
     assert_int_equal(upgrade(&db, steps), OK);
-    assert_number(&db, "PRAGMA user_version", 102);
-    snprintf(name, sizeof(name), "%s.schema-100", scene.path);
+    assert_number(&db, "PRAGMA user_version", 103);
+    snprintf(name, sizeof(name), "%s.schema-101", scene.path);
     assert_int_equal(stat(name, &found), -1);
     sqlite_db_close(&db);
 }
 
 static void interrupted_upgrade_continues_and_keeps_the_first_copy(void **state)
 {
-    static const char *const steps[] = { ADD_COLUMN, ADD_TABLE, NULL };
+    const char *const steps[] = { OWN_STEPS, ADD_COLUMN, ADD_TABLE, NULL };
     struct sqlite_db db;
     (void)state;
     make_database(&db);
     assert_true(sqlite_db_execute(&db, ADD_TABLE)); /* makes the second step fail */
     assert_int_equal(upgrade(&db, steps), ERR_STORE);
     assert_true(sqlite_db_execute(&db, "ROLLBACK")); /* like the end of the process */
-    assert_number(&db, "PRAGMA user_version", 101);
+    assert_number(&db, "PRAGMA user_version", 102);
     assert_true(
         sqlite_db_execute(&db, "DROP TABLE later; UPDATE task_number SET last = 4"));
     assert_int_equal(upgrade(&db, steps), OK);
-    assert_number(&db, "PRAGMA user_version", 102);
+    assert_number(&db, "PRAGMA user_version", 103);
     assert_number(&db, "SELECT last FROM task_number", 4);
-    assert_copy_is_of_version_100();
+    assert_copy_is_of_this_version();
     sqlite_db_close(&db);
 }
 
 static void database_that_cannot_be_copied_is_not_upgraded(void **state)
 {
-    static const char *const steps[] = { ADD_TABLE, NULL };
+    const char *const steps[] = { OWN_STEPS, ADD_TABLE, NULL };
     struct sqlite_db db;
     char part[128];
     (void)state;
     make_database(&db);
-    snprintf(part, sizeof(part), "%s.schema-100.part", scene.path);
+    snprintf(part, sizeof(part), "%s.schema-101.part", scene.path);
     assert_int_equal(mkdir(part, 0700), 0);
     assert_int_equal(upgrade(&db, steps), ERR_STORE);
     assert_int_equal(rmdir(part), 0);
-    assert_number(&db, "PRAGMA user_version", 100);
+    assert_number(&db, "PRAGMA user_version", 101);
     assert_number(&db, "SELECT count(*) FROM later", -1); /* no such table */
     sqlite_db_close(&db);
 }
@@ -213,6 +231,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
     const struct CMUnitTest tests[] = {
         TEST(database_of_this_version_opens_in_the_next),
+        TEST(a_database_of_schema_100_gets_the_limits_of_runs),
         TEST(a_new_database_takes_all_steps_and_keeps_no_copy),
         TEST(interrupted_upgrade_continues_and_keeps_the_first_copy),
         TEST(database_that_cannot_be_copied_is_not_upgraded),
