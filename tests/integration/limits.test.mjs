@@ -188,3 +188,12 @@ test("wrong declarations and changes are refused with a sentence that says what 
   assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: 1, options: { concurrency: ["a b"] } }, { key })).status, 400);
   await gateway.stop();
 });
+
+test("changes of one limit at the same time all succeed", async (t) => {
+  const { gateway } = await start(t, [{ id: "a", concurrency: { inline: { perKey: 1 } } }]);
+  const keysOfLimit = Array.from({ length: 60 }, (_, i) => `key-${i}`);
+  await Promise.all(keysOfLimit.map((concurrencyKey) => concurrencyLimits.override("task/a", { concurrencyKey, perKey: 2 })));
+  for (const concurrencyKey of keysOfLimit)
+    assert.equal((await concurrencyLimits.retrieve("task/a", { concurrencyKey })).perKey.override, 2, concurrencyKey);
+  await gateway.stop();
+});

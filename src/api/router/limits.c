@@ -20,8 +20,8 @@ enum {
     SMALL_BODY = 64 * 1024,
     PER_PAGE = 25,
     BOUND_MAX = 100000,
-    KEY_MAX = 128, /* UTF-16 units of a key that is overridden */
-    CHANGE_TRIES_MAX = 16,
+    KEY_MAX = 128,          /* UTF-16 units of a key that is overridden */
+    CHANGE_TRIES_MAX = 128, /* of changes at once, one wins each round */
     DAY_S = 24 * 3600,
     TTL_S = 7 * DAY_S,
     TTL_MAX_S = 30 * DAY_S,

@@ -20,8 +20,8 @@ enum {
     PER_PAGE = 25,
     NAME_LEN_MAX = 256,
     LIMIT_MAX = 100000,
-    CHANGE_TRIES_MAX = 16,
-    OLDEST_AMONG = 2048, /* items searched for the oldest one of a queue */
+    CHANGE_TRIES_MAX = 128, /* of changes at once, one wins each round */
+    OLDEST_AMONG = 2048,    /* items searched for the oldest one of a queue */
 };
 
 static const char id_prefix[] = "queue_", task_prefix[] = "task/";
