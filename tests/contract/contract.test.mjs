@@ -120,7 +120,7 @@ w.makeRun = async (options = {}, more) => (await w.post("/api/v1/tasks/hello/tri
 w.dequeue = async () => { await w.makeRun(); const attempt = await w.worker.dequeue(); assert.ok(attempt); return attempt; };
 
 before(async () => {
-  w.worker = await Worker.register(gateway, { tasks: ["hello", { id: "tick", triggerSource: "schedule" }], limits: [{ name: "shared", total: 3 }] });
+  w.worker = await Worker.register(gateway, { tasks: ["hello", { id: "tick", triggerSource: "schedule" }], concurrencyLimits: [{ name: "shared", total: 3 }] });
   await Worker.register(gateway, { tasks: ["hello"], key: keys.prod });
   w.workerToken = (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim();
   const completed = await (await w.dequeue()).start();

@@ -23,7 +23,7 @@ const operations = document.operations.filter(({ path, tags }) => path.startsWit
 
 /** Makes the valid requests of calls.mjs in a project: { w, good: by operation }. */
 async function record({ ref, dev: key, prod, pat }) {
-  const good = new Map(), w = { ref, pat, prod };
+  const good = new Map(), w = { ref, pat, prod, gateway };
   const call = async (method, target, body, { wrong, ...more } = {}) => {
     const all = { key, ...more }, reply = await gateway.http.request(method, target, { body, ...all });
     const { operationId } = document.find(method, target);

@@ -13,7 +13,7 @@ const key = keys.prod;
 async function start(t, declared, limits = []) {
   const gateway = await startGateway({ t, options: ["--dequeue-wait", "0"] });
   configure({ baseURL: gateway.url, accessToken: key });
-  const worker = await Worker.register(gateway, { key, tasks: declared, limits });
+  const worker = await Worker.register(gateway, { key, tasks: declared, concurrencyLimits: limits });
   const look = async (id) => (await worker.show(id)).run.waitingFor;
   return { gateway, worker, look };
 }
@@ -157,7 +157,7 @@ for (const [what, which, before] of [["the first version", keys.dev, []], ["a ne
 test("registering again replaces declared values, and overrides stay", async (t) => {
   const { gateway, worker } = await start(t, [{ id: "a", concurrency: { limits: ["openai"] } }], [openai]);
   await concurrencyLimits.override("openai", { total: 7 });
-  await Worker.register(gateway, { key, tasks: [{ id: "a", concurrency: { limits: ["openai"] } }], limits: [{ name: "openai", total: 3, perKey: 2 }] });
+  await Worker.register(gateway, { key, tasks: [{ id: "a", concurrency: { limits: ["openai"] } }], concurrencyLimits: [{ name: "openai", total: 3, perKey: 2 }] });
   const { total, perKey } = await concurrencyLimits.retrieve("openai");
   assert.deepEqual([total.current, total.base, total.override, perKey.current], [7, 3, 7, 2]);
   assert.equal((await concurrencyLimits.reset("openai")).total.current, 3);
@@ -169,7 +169,7 @@ test("registering again replaces declared values, and overrides stay", async (t)
 
 test("wrong declarations and changes are refused with a sentence that says what to do", async (t) => {
   const { gateway } = await start(t, [{ id: "a", concurrency: { limits: ["openai"] } }], [openai]);
-  const declare = async (task, limits) => (await Worker.register(gateway, { key, tasks: [{ id: "a", ...task }], limits }).catch((error) => error)).message;
+  const declare = async (task, limits) => (await Worker.register(gateway, { key, tasks: [{ id: "a", ...task }], concurrencyLimits: limits }).catch((error) => error)).message;
   assert.match(await declare({ concurrency: { limits: ["missing"] } }), /names the concurrency limit \\?"missing\\?", which is not in metadata.concurrencyLimits/);
   assert.match(await declare({ concurrency: { limits: ["x", "y", "z"] } }), /concurrency.limits: must be an array of at most 2 names/);
   assert.match(await declare({ concurrency: { inline: { total: 0 } } }), /concurrency.inline.total: must be a whole number from 1 to 100000/);

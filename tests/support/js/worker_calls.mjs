@@ -15,10 +15,10 @@ export const thrown = { type: "BUILT_IN_ERROR", name: "Error", message: "boom", 
 export const inMs = (delay) => ({ timestamp: Date.now() + delay, delay });
 
 export class Worker {
-  /** { tasks: names or task objects, queues, hash, key } */
-  static async register(gateway, { tasks = ["hello"], queues = [], limits = [], hash = randomUUID(), key = keys.dev, ref } = {}) {
+  /** { tasks: names or task objects, queues, hash, key, and other members of the metadata } */
+  static async register(gateway, { tasks = ["hello"], queues = [], hash = randomUUID(), key = keys.dev, ref, ...more } = {}) {
     const worker = new Worker(gateway, key);
-    const reply = await worker.registration({ tasks, queues, limits, hash, ref });
+    const reply = await worker.registration({ tasks, queues, hash, ref, ...more });
     assert.equal(reply.status, 200, reply.text);
     return Object.assign(worker, reply.json);
   }
@@ -27,9 +27,9 @@ export class Worker {
     Object.assign(this, { gateway, key });
   }
 
-  registration({ tasks, queues = [], limits = [], hash, ref = keys.ref }) {
+  registration({ tasks, queues = [], hash, ref = keys.ref, ...more }) {
     const metadata = {
-      packageVersion: "4.8.3", contentHash: hash, queues, concurrencyLimits: limits,
+      packageVersion: "4.8.3", contentHash: hash, queues, ...more,
       tasks: tasks.map((task) => ({ filePath: "src/tasks.ts", ...(task.id ? task : { id: task }) })),
     };
     return this.post(`/api/v1/projects/${ref}/background-workers`, { localOnly: true, engine: "V2", metadata });

@@ -153,12 +153,10 @@ static void invalid_option_is_rejected_by_name(void **state)
           "options.resumeParentOnCompletion" },
         { "{\"region\":[1]}", ERR_INVALID, "options.region" },
         { "{\"gates\":[{\"queue\":\"q\"}]}", ERR_INVALID, "options.gates" },
-        { "{\"concurrency\":\"c\"}", ERR_INVALID, "options.concurrency" },
         { "{\"concurrency\":[\"a b\"]}", ERR_INVALID, "options.concurrency" },
         { "{\"concurrency\":[\"c\"]}", ERR_RULE,
           "No version declares the concurrency limit 'c'" },
         { "{\"externalDeploymentId\":5}", ERR_INVALID, "options.externalDeploymentId" },
-        { "{\"externalDeploymentId\":[]}", ERR_INVALID, "options.externalDeploymentId" },
         { "{\"metadataType\":\"text/plain\"}", ERR_INVALID, "options.metadataType" },
         { "{\"parentAttempt\":5}", ERR_INVALID, "options.parentAttempt" },
     };
