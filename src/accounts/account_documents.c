@@ -9,6 +9,7 @@
  *   DOC_KEY           <id>:root   {environment, sealed, name?, endsAt?, replaced?, by?}
  *                     <id>:<key>
  *   DOC_TOKEN         <hash>      {hash, user, name, endsAt?, signIn?, by?}
+ *                     when lasting {…, usedAt, publicKey | code and codeBefore, proofEndsAt?}
  *   DOC_WORKER_TOKEN  <hash>      {hash, project, serves, name}
  *
  * The secret key in sealed can be unsealed only under the name of its document. All have
@@ -293,6 +294,7 @@ static bool take_lasting(struct secret *secret, const json_t *body)
         secret->lasting = mem_new(struct lasting);
     secret_forget(secret->lasting->next);
     *secret->lasting = read;
+    secret->proof_ends_at = take_time(body, "proofEndsAt");
     return true;
 }
 

@@ -436,13 +436,16 @@ static void add_hash(struct buf *body, const char *name, const unsigned char has
     add_member(body, name, slice_of(text));
 }
 
-/* Adds what accounts_add reads back. A lasting sign-in has a key, or codes. */
-static void add_lasting(struct buf *body, const char *user_id, const char *by,
+/* Adds what accounts_add reads back. A lasting sign-in has a key, or codes. of: itself, or
+ * the sign-in that makes it. */
+static void add_lasting(struct buf *body, const struct secret *of, const char *by,
                         const struct lasting *lasting, int64_t ends_at)
 {
     char key[2 * LASTING_KEY_LEN];
     struct slice bytes = { (const char *)lasting->key, LASTING_KEY_LEN };
-    add_member(body, "user", slice_of(user_id));
+    add_member(body, "user", slice_of(of->user->id));
+    if (of->proof_ends_at)
+        buf_print(body, ",\"proofEndsAt\":%lld", (long long)of->proof_ends_at);
     buf_print(body, ",\"endsAt\":%lld,\"signIn\":true,\"usedAt\":%lld", (long long)ends_at,
               (long long)lasting->used_at);
     if (by)
@@ -456,13 +459,14 @@ static void add_lasting(struct buf *body, const char *user_id, const char *by,
     }
 }
 
-void draft_lasting(struct draft *draft, const char *user_id, const struct secret *by,
-                   const char *id, const struct lasting *lasting, int64_t ends_at)
+void draft_lasting(struct draft *draft, const struct secret *sign_in,
+                   const struct secret *by, const char *id, const struct lasting *lasting,
+                   int64_t ends_at)
 {
     char hash_text[2 * HASH_LEN + 1];
     struct buf body = { 0 };
     begin_token(&body, id, hash_text);
-    add_lasting(&body, user_id, by ? by->document : NULL, lasting, ends_at);
+    add_lasting(&body, sign_in, by ? by->document : NULL, lasting, ends_at);
     add_token(draft, DOC_TOKEN, &body, SLICE("dashboard, stays signed in"), hash_text);
 }
 
@@ -472,7 +476,7 @@ void draft_lasting_again(struct draft *draft, const struct secret *secret,
     struct buf body = { 0 };
     buf_print(&body, "{\"hash\":\"%s\",\"createdAt\":%lld", secret->document,
               (long long)secret->created_at);
-    add_lasting(&body, secret->user->id, secret->by, lasting, ends_at);
+    add_lasting(&body, secret, secret->by, lasting, ends_at);
     add_member(&body, "name", slice_of(secret->name));
     buf_add_char(&body, '}');
     add(draft, DOC_TOKEN, secret->document, secret->version, &body);

@@ -78,9 +78,10 @@ void draft_token(struct draft *draft, const char *user_id, const struct secret *
 /* A sign-in to the dashboard. by: the token that signed in; NULL: a one-time link. */
 void draft_sign_in(struct draft *draft, const char *user_id, const struct secret *by,
                    const char *token, int64_t ends_at);
-/* A lasting sign-in, by its id (lasting.h). by: as of a sign-in. */
-void draft_lasting(struct draft *draft, const char *user_id, const struct secret *by,
-                   const char *id, const struct lasting *lasting, int64_t ends_at);
+/* A lasting sign-in, by its id (lasting.h). sign_in makes it. by: as of a sign-in. */
+void draft_lasting(struct draft *draft, const struct secret *sign_in,
+                   const struct secret *by, const char *id, const struct lasting *lasting,
+                   int64_t ends_at);
 /* Gives an existing one another state and end. */
 void draft_lasting_again(struct draft *draft, const struct secret *secret,
                          const struct lasting *lasting, int64_t ends_at);

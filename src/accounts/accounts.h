@@ -152,9 +152,11 @@ struct secret {
     bool replaced;      /* a key that another one has replaced */
     bool signed_in;     /* a sign-in */
     struct lasting *lasting; /* NULL: not a lasting sign-in */
-    char *by;              /* of a token: document of the personal token that made it; of a
+    char *by; /* of a token: document of the personal token that made it; of a
                          * replaced key: of the one that replaced it; NULL: none */
-    int64_t proof_ends_at; /* end of the token that last confirmed it; 0: none */
+    /* End of the token that last confirmed it; of a lasting sign-in, of the token that last
+     * confirmed its maker before it was made; 0: none */
+    int64_t proof_ends_at;
     /* The last proof of who signed in, in memory only: monotonic ms, and Unix ms; 0: none */
     int64_t fresh_at, fresh_wall_ms;
     unsigned serves;         /* of a worker token: bits of enum environment_type; else 0 */

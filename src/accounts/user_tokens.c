@@ -90,10 +90,13 @@ int64_t user_sign_in_draft(struct draft *draft, const struct secret *code, bool 
 
 /* ---- lasting sign-ins ---- */
 
-/* maker: NULL: none. */
-static int64_t lasting_end(const struct secret *maker, int64_t made_at, int64_t now_ms)
+/* of: itself, or the sign-in that makes it. A use must not outlast the token that confirmed
+ * that sign-in. */
+static int64_t lasting_end(const struct secret *of, int64_t made_at, int64_t now_ms)
 {
+    const struct secret *maker = maker_of(of);
     int64_t ends_at = earlier_end(now_ms + LASTING_IDLE_MS, made_at + lasting_longest_ms);
+    ends_at = earlier_end(ends_at, of->proof_ends_at);
     return maker ? earlier_end(ends_at, maker->ends_at) : ends_at;
 }
 
@@ -101,15 +104,15 @@ int64_t user_lasting_draft(struct draft *draft, const struct secret *sign_in,
                            const char *id, const struct lasting *lasting)
 {
     const struct secret *maker = maker_of(sign_in);
-    int64_t ends_at = lasting_end(maker, draft->now_ms, draft->now_ms);
+    int64_t ends_at = lasting_end(sign_in, draft->now_ms, draft->now_ms);
     end_oldest(draft, sign_in->user, maker, true, LASTING_MAX);
-    draft_lasting(draft, sign_in->user->id, maker, id, lasting, ends_at);
+    draft_lasting(draft, sign_in, maker, id, lasting, ends_at);
     return ends_at;
 }
 
 int64_t user_lasting_end(const struct secret *secret, int64_t now_ms)
 {
-    return lasting_end(maker_of(secret), secret->created_at, now_ms);
+    return lasting_end(secret, secret->created_at, now_ms);
 }
 
 bool user_sign_out_draft(struct draft *draft, const struct user *user)

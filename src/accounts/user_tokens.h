@@ -40,7 +40,7 @@ int64_t user_lasting_draft(struct draft *draft, const struct secret *sign_in,
                            const char *id, const struct lasting *lasting);
 
 /* Returns the end of a lasting sign-in that is used now: in 12 hours, but no later than 30
- * days after it was made, or than its maker. */
+ * days after it was made, than its maker, or than the token that confirmed the sign-in. */
 int64_t user_lasting_end(const struct secret *secret, int64_t now_ms);
 
 /* Drafts the end of as many sign-ins of the user as fit, lasting ones too. Returns true if

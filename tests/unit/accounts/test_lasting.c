@@ -107,7 +107,7 @@ static struct secret *pat(struct world *world)
 }
 
 /* Signs in with the personal token, or with a one-time link. */
-static const struct secret *sign_in(struct world *world, bool by_link)
+static struct secret *sign_in(struct world *world, bool by_link)
 {
     char token[PERSONAL_TOKEN_MAX];
     struct draft draft = begin(world, begun);
@@ -118,15 +118,19 @@ static const struct secret *sign_in(struct world *world, bool by_link)
     return accounts_secret(world->accounts, slice_of(token), begun);
 }
 
-static void stay(struct world *world, bool by_link, int64_t now_ms)
+static void stay_of(struct world *world, const struct secret *signed_in, int64_t now_ms)
 {
-    const struct secret *signed_in = sign_in(world, by_link);
     struct draft draft = begin(world, now_ms);
     lasting_generate_id(world->id);
     lasting_generate_code(world->id, world->code);
     struct lasting lasting = lasting_with_code(world->code);
     user_lasting_draft(&draft, signed_in, world->id, &lasting);
     commit(world, &draft);
+}
+
+static void stay(struct world *world, bool by_link, int64_t now_ms)
+{
+    stay_of(world, sign_in(world, by_link), now_ms);
 }
 
 static struct secret *found(struct world *world, int64_t now_ms)
@@ -303,6 +307,23 @@ static void ends_with_the_token_that_signed_in(void **state)
     }
 }
 
+static void ends_no_later_than_the_token_that_confirmed(void **state)
+{
+    struct world *world = *state;
+    const int64_t proof_ends_at = begun + 13 * (int64_t)HOUR_MS;
+    struct secret *signed_in = sign_in(world, true);
+    signed_in->proof_ends_at = proof_ends_at;
+    stay_of(world, signed_in, begun);
+    assert_true(found(world, begun)->ends_at == begun + 12 * (int64_t)HOUR_MS);
+    for (int i = 0; i < 2; i++) {
+        assert_true(use(world, world->code, begun + 2 * HOUR_MS + i) == proof_ends_at);
+        memcpy(world->code, world->next, sizeof(world->code));
+        restart(world);
+        assert_non_null(found(world, proof_ends_at - 1));
+        assert_null(found(world, proof_ends_at));
+    }
+}
+
 static void signing_out_everywhere_ends_all_but_tokens(void **state)
 {
     struct world *world = *state;
@@ -378,6 +399,7 @@ int main(void)
         IN_WORLD(key_signs_later_and_later_times),
         IN_WORLD(oldest_of_a_maker_makes_way),
         IN_WORLD(ends_with_the_token_that_signed_in),
+        IN_WORLD(ends_no_later_than_the_token_that_confirmed),
         IN_WORLD(signing_out_everywhere_ends_all_but_tokens),
         IN_WORLD(damaged_documents_are_rejected),
         IN_WORLD(no_document_contains_a_code),
