@@ -115,7 +115,7 @@ int64_t user_lasting_end(const struct secret *secret, int64_t now_ms)
     return lasting_end(secret, secret->created_at, now_ms);
 }
 
-bool user_sign_out_draft(struct draft *draft, const struct user *user)
+static bool end_sign_ins(struct draft *draft, const struct user *user)
 {
     list_each (link, &user->secrets) {
         const struct secret *secret = container_of(link, struct secret, of_owner);
@@ -126,4 +126,12 @@ bool user_sign_out_draft(struct draft *draft, const struct user *user)
         draft_end(draft, secret);
     }
     return false;
+}
+
+bool user_sign_out_draft(struct draft *draft, const struct user *user)
+{
+    bool has_more = end_sign_ins(draft, user);
+    list_each (link, &user->others)
+        has_more |= end_sign_ins(draft, container_of(link, const struct user, others));
+    return has_more;
 }

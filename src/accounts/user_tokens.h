@@ -43,6 +43,6 @@ int64_t user_lasting_draft(struct draft *draft, const struct secret *sign_in,
  * days after it was made, than its maker, or than the token that confirmed the sign-in. */
 int64_t user_lasting_end(const struct secret *secret, int64_t now_ms);
 
-/* Drafts the end of as many sign-ins of the user as fit, lasting ones too. Returns true if
- * there are more. */
+/* Drafts the end of as many sign-ins of the person as fit, lasting ones too. Returns true if
+ * there are more. The person's users in other organizations see the same projects. */
 bool user_sign_out_draft(struct draft *draft, const struct user *user);

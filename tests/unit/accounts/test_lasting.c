@@ -344,6 +344,46 @@ static void signing_out_everywhere_ends_all_but_tokens(void **state)
     assert_non_null(pat(world));
 }
 
+static struct user *add_user(struct world *world, const char *organization_id,
+                             const char *email)
+{
+    char id[ID_MAX];
+    struct draft draft = begin(world, begun);
+    draft_user(&draft, organization_id, SLICE("Ada"), slice_of(email), id);
+    commit(world, &draft);
+    return accounts_user(world->accounts, slice_of(id));
+}
+
+static void add_sign_in(struct world *world, const struct user *user)
+{
+    char token[PERSONAL_TOKEN_MAX];
+    struct draft draft = begin(world, begun);
+    bootstrap_generate_token(token);
+    draft_sign_in(&draft, user->id, NULL, token, begun + HOUR_MS);
+    commit(world, &draft);
+}
+
+static void signing_out_everywhere_is_for_all_users_of_the_person(void **state)
+{
+    struct world *world = *state;
+    const struct user *user = pat(world)->user;
+    char organization_id[ID_MAX];
+    struct draft draft = begin(world, begun);
+    draft_organization(&draft, SLICE("Other"), SLICE("other"), organization_id);
+    commit(world, &draft);
+    const struct user *same = add_user(world, organization_id, user->email);
+    const struct user *other = add_user(world, organization_id, "ada@example.org");
+    add_sign_in(world, user);
+    add_sign_in(world, same);
+    add_sign_in(world, other);
+    draft = begin(world, begun);
+    assert_false(user_sign_out_draft(&draft, same));
+    commit(world, &draft);
+    assert_int_equal(secrets_count(&user->secrets, begun), 1);
+    assert_int_equal(secrets_count(&same->secrets, begun), 0);
+    assert_int_equal(secrets_count(&other->secrets, begun), 1);
+}
+
 static void damaged_documents_are_rejected(void **state)
 {
     static const char *const members[] = {
@@ -401,6 +441,7 @@ int main(void)
         IN_WORLD(ends_with_the_token_that_signed_in),
         IN_WORLD(ends_no_later_than_the_token_that_confirmed),
         IN_WORLD(signing_out_everywhere_ends_all_but_tokens),
+        IN_WORLD(signing_out_everywhere_is_for_all_users_of_the_person),
         IN_WORLD(damaged_documents_are_rejected),
         IN_WORLD(no_document_contains_a_code),
     };
