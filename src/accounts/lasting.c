@@ -65,8 +65,8 @@ enum lasting_code lasting_judge(const struct secret *secret, struct slice code,
     if (is_same(hash, lasting->current))
         return LASTING_CURRENT;
     bool is_before = is_same(hash, lasting->before);
-    return is_before && since_ms >= 0 && since_ms < LASTING_REPEAT_MS ? LASTING_REPEATED
-                                                                      : LASTING_OLD;
+    bool is_soon = since_ms > -LASTING_CLOCK_MS && since_ms < LASTING_REPEAT_MS;
+    return is_before && is_soon ? LASTING_REPEATED : LASTING_OLD;
 }
 
 int64_t lasting_draft_code(struct draft *draft, const struct secret *secret,

@@ -16,7 +16,8 @@
  * for LASTING_REPEAT_MS after its use, and gets the same next code: nothing is forked, and a
  * thief who is that quick holds a code that the next use of the owner makes an old one. The
  * next code is in memory only. After a restart, the code before gets another next code
- * instead, and the lost one is an old one. */
+ * instead, and the lost one is an old one. The next gateway's clock may be earlier than that of
+ * the one before, so a use may seem to be in the future. */
 #pragma once
 
 #include "accounts/account_draft.h"
@@ -27,7 +28,8 @@ enum {
     LASTING_ID_LEN = 39,                        /* prefix and random part */
     LASTING_CODE_LEN = LASTING_ID_LEN + 1 + 40, /* id, a dot, and the value */
     LASTING_REPEAT_MS = 30 * 1000,              /* see above */
-    LASTING_CLOCK_MS = 2 * 60 * 1000,           /* most that a signed time may be off */
+    /* most that a signed time may be off, or the clock of the gateway before */
+    LASTING_CLOCK_MS = 2 * 60 * 1000,
 };
 
 /* Returns the id at the beginning of a code; absent if the text is not a code. */

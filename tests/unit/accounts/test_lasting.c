@@ -181,7 +181,10 @@ static void each_use_replaces_the_code(void **state)
         assert_int_equal(judge(world, world->code, begun + 1000), LASTING_REPEATED);
         assert_int_equal(judge(world, world->code, begun + 30999), LASTING_REPEATED);
         assert_int_equal(judge(world, world->code, begun + 31000), LASTING_OLD);
-        assert_int_equal(judge(world, world->code, begun + 999), LASTING_OLD);
+        assert_int_equal(judge(world, world->code, begun + 999), LASTING_REPEATED);
+        int64_t earliest = begun + 1000 - LASTING_CLOCK_MS;
+        assert_int_equal(judge(world, world->code, earliest + 1), LASTING_REPEATED);
+        assert_int_equal(judge(world, world->code, earliest), LASTING_OLD);
         restart(world);
     }
     use(world, second, begun + 2000);
