@@ -104,6 +104,23 @@ for (const way of ["cookie", "key"]) describe(`by a ${way}`, () => {
   });
 });
 
+test("signing out while the gateway does not respond ends it as soon as a page is opened again", async (t) => {
+  const { gateway, ways } = await startBoth(t), browser = await startWithProfile(t, temporaryFolder()), page = await browser.open();
+  await signIn(page, ways.cookie, { stays: true });
+  let tried = 0;
+  await page.route("**/dashboard/session", (route) => { tried++; return route.abort(); });
+  await account(page, "Sign out");
+  await heading(page, "Sign in to runcast");
+  await until(() => tried, { what: "the page has tried" });
+  assert.equal((await staying(gateway)).length, 1);
+  await page.unroute("**/dashboard/session");
+  await page.reload();
+  await heading(page, "Sign in to runcast");
+  await until(async () => (await staying(gateway)).length === 0, { what: "the gateway has ended it" });
+  await until(async () => (await browser.cookies()).length === 0, { what: "the cookie is gone" });
+  await browser.stop();
+});
+
 test("a cookie of another user, which another server of the host may set, signs nobody in", async (t) => {
   const { gateway, ways } = await startBoth(t), [mine, theirs] = [await startWithProfile(t, temporaryFolder()), await startWithProfile(t, temporaryFolder())];
   await runProgram(["user", "create", "Eve", "--email", "eve@example.com", "--data", gateway.data]);

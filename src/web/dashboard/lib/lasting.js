@@ -8,7 +8,7 @@
 // Each use replaces the cookie, or signs a later time. So tabs take turns, and a lost response is followed by a repeat.
 import { base } from "./base.js";
 
-const userKey = `runcast.stays${base}`, turnKey = `runcast.session${base}`, databaseName = `runcast${base}`;
+const userKey = `runcast.stays${base}`, leavingKey = `runcast.leaves${base}`, turnKey = `runcast.session${base}`, databaseName = `runcast${base}`;
 const curve = { name: "ECDSA", namedCurve: "P-256" };
 const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname);
 
@@ -20,6 +20,10 @@ export const way = location.protocol === "https:" ? "cookie" : isLocal && global
 export const keptUser = {
   get id() { try { return way && localStorage.getItem(userKey) || undefined; } catch { return undefined; } },
   set id(id) { try { if (id) localStorage.setItem(userKey, id); else localStorage.removeItem(userKey); } catch { /* storage is forbidden */ } },
+
+  /** Is true from signing out until the gateway has confirmed that: no page can remove the cookie by itself. */
+  get isLeaving() { try { return Boolean(way && localStorage.getItem(leavingKey)); } catch { return false; } },
+  set isLeaving(is) { try { if (is) localStorage.setItem(leavingKey, "yes"); else localStorage.removeItem(leavingKey); } catch { /* the same */ } },
 };
 
 const resultOf = (request) => new Promise((resolve, reject) => {

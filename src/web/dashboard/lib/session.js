@@ -146,6 +146,7 @@ class Session extends Emitter {
     const { id, userId } = await send(token, "POST", "/api/v1/sign-in/stay", { body: { publicKey: key?.publicKey } });
     await key?.keep(id);
     keptUser.id = userId;
+    keptUser.isLeaving = false;
   }
 
   /** Lets the user stay signed in. The gateway refuses that unless the tab was signed in within the last ten minutes. */
@@ -158,6 +159,7 @@ class Session extends Emitter {
 
   /** Returns true if the user has stayed signed in. */
   async resume() {
+    if (keptUser.isLeaving) await this.#leave();
     if (!keptUser.id) return false;
     try {
       this.#lasting = await this.#use({});
@@ -209,10 +211,20 @@ class Session extends Emitter {
     if (!wasRejected) {
       this.#tabs?.postMessage({ op: "out" });
       if (token) send(token, "DELETE", "/api/v1/sign-in").catch(() => { /* it expires by itself */ });
-      if (stays) this.#useOnce({ signOut: true }).catch(() => { /* the same */ }).then(forgetKey).catch(() => { /* storage is forbidden */ });
       keptUser.id = undefined;
+      if (stays) {
+        keptUser.isLeaving = true;
+        this.#leave();
+      }
     }
     this.#forget();
+  }
+
+  /** Ends the lasting sign-in. If the gateway does not respond, the next page that is not signed in tries again. */
+  async #leave() {
+    const isOut = await this.#useOnce({ signOut: true }).then(() => true, (error) => error.status === 401);
+    if (isOut) keptUser.isLeaving = false;
+    await forgetKey().catch(() => { /* storage is forbidden */ });
   }
 
   /** Ends all sign-ins of the user, in all browsers. The gateway refuses that like stay(). */
