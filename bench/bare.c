@@ -6,7 +6,7 @@
  * Each copy has its own id, number, positions and payload; a change has the next position.
  * Each transaction also updates the counters that a trigger or a change updates. Statements
  * are prepared once. Neither network nor HTTP is involved. Commits are synced like the
- * gateway's. Unlike there, SQLite checkpoints by itself, and no other process may have the
+ * gateway's. Unlike in the gateway, SQLite checkpoints by itself, and no other process may have the
  * database open, so a running gateway is refused. */
 #include <sqlite3.h>
 #include <stdio.h>

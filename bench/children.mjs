@@ -18,7 +18,7 @@
 // gap    largest time from the end of a child to the next start while some are queued, by the
 //        gateway's clock
 //
-// Ends with status 1 if a target is missed.
+// Exits with status 1 if a target is missed.
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -32,7 +32,7 @@ process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, 
 const cores = os.availableParallelism();
 const TICK_MS = 10; // of /proc, on every common Linux
 
-/** The fields of /proc/PID/stat after the name, from the state on; empty if the process has ended. */
+/** The fields of /proc/PID/stat after the name, from the state on; empty if the process has exited. */
 function stat(pid) {
   try {
     const text = fs.readFileSync(`/proc/${pid}/stat`, "latin1");
@@ -42,7 +42,7 @@ function stat(pid) {
 const [PARENT, OWN, REAPED] = [1, 11, 13];
 const cpu = (fields, from) => TICK_MS * (Number(fields[from] ?? 0) + Number(fields[from + 1] ?? 0));
 
-/** CPU in ms so far: of a process, and of those that it has started, even if they have ended. */
+/** CPU in ms that a process and those that it started have used so far, even if they have exited. */
 function used(pid) {
   const own = stat(pid);
   const started = fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(stat)
@@ -66,7 +66,7 @@ async function children(gateway) {
   return all;
 }
 
-/** The largest time in ms from an end to the next start, while some are queued. */
+/** The longest time in ms from an end to the next start, while some are queued. */
 function largestGap(runs) {
   const starts = runs.map((run) => Date.parse(run.startedAt)).sort((a, b) => a - b);
   const last = starts.at(-1);

@@ -14,10 +14,10 @@
 //           the rows, style, layout and painting. Work between frames is included in "busy", the
 //           share of time in which the page's thread works. Browser, gateway and load share the
 //           cores, so it is measured three times, and the median p99 is shown
-//   paint   from the navigation to the first contentful paint, in a context of its own; an empty
+//   paint   from the navigation to the first contentful paint, in its own context; an empty
 //           page of another server and the dashboard take turns
 //
-// Ends with status 1 if a target is missed.
+// Exits with status 1 if a target is missed.
 import { spawn } from "node:child_process";
 import http from "node:http";
 import path from "node:path";

@@ -1,4 +1,4 @@
-/* event_client.c - runs.v1 as text/event-stream, like curl -N reads it.
+/* event_client.c - runs.v1 as text/event-stream, as curl -N reads it.
  *
  *   connected ─► GET /realtime/v1/events ─► 200, chunks ─► lines ─► data: … ─► on_message
  *

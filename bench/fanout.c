@@ -30,7 +30,7 @@ enum {
     LOOPBACK_ROUNDS = 500,
     LOOPBACK_MAX = 1000,
     FRAME_MAX = 65536,
-    PAD_MAX = RUN_METADATA_MAX - 64, /* the rest is for the number of the change */
+    PAD_MAX = RUN_METADATA_MAX - 64, /* the rest holds the change's number */
 };
 
 static const double BASELINE_RATE = 100; /* bursts per second at least */
@@ -225,7 +225,7 @@ static uint64_t changes_in(const struct options *options, double seconds)
 }
 
 /* Lets the first subscriber of a peer publish from now on, and warms up servers that
- * compile themselves while they run. */
+ * compile their code while they run. */
 static void begin_to_publish(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
@@ -302,8 +302,8 @@ static double cost_of_change(const struct burst_cost *cost, size_t burst)
     return share((double)cost->cpu_ns, (double)(cost->bursts * burst));
 }
 
-/* With --interleave. The first burst has subscribers, and so has every second one from
- * there. If most bursts began before the last was answered, their cost is unknown. */
+/* With --interleave. The first burst has subscribers, and so does every second burst after
+ * it. If most bursts began before the last was answered, their cost is unknown. */
 static void report_burst_cost(struct fanout *fanout)
 {
     struct report *report = &fanout->report;

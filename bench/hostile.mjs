@@ -18,7 +18,7 @@
 // the victim may wait for its own time, one turn of 5 ms, and one such request, as long as the
 // fastest of five takes alone.
 //
-// The attacker waits for each response before it sends again. It is a process of its own that runs
+// The attacker waits for each response before it sends again. It is a separate process that runs
 // only on idle cores: its own work, which would be on another machine, takes nothing from the
 // gateway and the victim.
 import { spawn, spawnSync } from "node:child_process";
@@ -41,7 +41,7 @@ const most = 2, turnUs = 5000;
 const isLarge = (name) => name.startsWith("with a large commit");
 process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
 
-let gateway, attacker, worker; // what the attacker's process knows of the gateway: url, port, data
+let gateway, attacker, worker; // what the attacker's process knows about the gateway: url, port, data
 const post = (target, body, more) => attacker.request("POST", target, { body, ...more });
 const list = (count, fn) => Array.from({ length: count }, (_, i) => fn(i));
 const json = JSON.stringify;

@@ -44,7 +44,7 @@ static bool move_all(int fd, bool sending, char *bytes)
     return true;
 }
 
-/* The child: echoes until the first connection ends. */
+/* The child: echoes until the first connection closes. */
 __attribute__((noreturn)) static void echo(const struct options *options, int listener,
                                            size_t count)
 {

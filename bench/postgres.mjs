@@ -19,7 +19,7 @@
 // Vacuum is off: an automatic one would slow down one of them and not another. A start lasts from
 // taking the lead to ready, by the gateway's log; the median of five counts.
 //
-// Ends with status 1 if a target is missed.
+// Exits with status 1 if a target is missed.
 import { execFileSync } from "node:child_process";
 import path from "node:path";
 

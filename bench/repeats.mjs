@@ -10,7 +10,7 @@
 // a key, and with a key at the program of BEFORE. They take turns, so that other work on the machine affects all of
 // them, and each ratio is that of one round.
 //
-// Ends with status 1 if an update with a key costs more than 1.1 times what it costs at BEFORE.
+// Exits with status 1 if an update with a key costs more than 1.1 times what it costs at BEFORE.
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";

@@ -1,4 +1,4 @@
-/* returning.c - many clients that reconnect when their connection ends. */
+/* returning.c - many clients that reconnect when their connection closes. */
 #include "returning.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ enum {
     CONNECTING_MAX = 256,
     FIRST_WAIT_MS = 500, /* max after the first refusal; then doubles */
     WAIT_MAX_MS = 30000,
-    EVENT_SOURCE_MS = 3000, /* pause of an EventSource, unless told otherwise */
+    EVENT_SOURCE_MS = 3000, /* an EventSource's pause, unless the server sets another */
 };
 
 static const int64_t NS_PER_MS = 1000000;
@@ -150,7 +150,7 @@ static void on_closed(struct client *connection, unsigned code, struct slice rea
     if (!returning->since_ns)
         fatal("a client was closed (%u): %.*s", code, SLICE_ARG(reason));
     if (code == ABNORMAL ||
-        code / 100 == 40) { /* otherwise it was served and told when to reconnect */
+        code / 100 == 40) { /* otherwise it was served, and knows when to reconnect */
         returning->refused++;
         if (returning->refusal.len == 0)
             buf_print(&returning->refusal, "%u %.*s", code, SLICE_ARG(reason));

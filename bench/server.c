@@ -37,7 +37,7 @@ static int64_t children_cpu_ns(int64_t pid, const char *thread)
     int64_t child, cpu_ns, total_ns = 0;
     snprintf(path, sizeof(path), "/proc/%" PRId64 "/task/%.20s/children", pid, thread);
     FILE *file = fopen(path, "re");
-    if (!file) /* the thread has ended, or the kernel does not report it */
+    if (!file) /* the thread has exited, or the kernel does not report it */
         return 0;
     while (fscanf(file, "%" SCNd64, &child) == 1) {
         if (read_clock(child, &cpu_ns) == 0)

@@ -1,6 +1,6 @@
 /* snapshot.c - measures how fast one subscriber of a topic receives its many runs.
  *
- * It prints the time to the first row and to the sync, rows per second, and by /metrics
+ * It prints the time to the first row and to the sync, rows per second, and, from /metrics,
  * whether a turn of the server's loop grew with the snapshot. */
 #include "commands.h"
 

@@ -17,7 +17,7 @@
 // Writes in flight finish first, so the longest time between two responses around the fault counts, of any client. At
 // the end, the database is checked: every acknowledged run must be there exactly once.
 //
-// Ends with status 1 if a target is missed.
+// Exits with status 1 if a target is missed.
 import os from "node:os";
 import path from "node:path";
 

@@ -1,4 +1,4 @@
-/* unit.c - runs the measured gateway like systemd runs a unit with a socket. */
+/* unit.c - runs the measured gateway the way systemd runs a unit with a socket. */
 #include "unit.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ void unit_open(struct unit *unit, struct poller *poller, const struct options *o
     poller_add(poller, &unit->told, EPOLLIN);
 }
 
-/* The child: becomes the gateway, which is killed if the bench ends. */
+/* The child: becomes the gateway, which is killed if the bench exits. */
 __attribute__((noreturn)) static void run(const struct unit *unit)
 {
     const struct options *options = unit->options;

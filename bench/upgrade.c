@@ -1,6 +1,6 @@
 /* upgrade.c - measures an upgrade from the clients' view.
  *
- * The gateway is restarted on a socket that stays bound, like by systemd:
+ * The gateway is restarted on a socket that stays bound, as under systemd:
  *
  *   start ─► runs ─► clients, all live ─► changes, calm ─► SIGTERM ─► ended ─► start again
  *        ─► all clients are back ─► changes, calm ─► which states does each know? ─► report
@@ -142,7 +142,7 @@ static void restart(struct upgrade *upgrade)
     upgrade->memory_after = server_memory_bytes(&process);
 }
 
-/* Waits until all clients know what the database has, or nothing comes any more. */
+/* Waits until all clients know what the database has, or nothing more arrives. */
 static void settle(struct upgrade *upgrade)
 {
     pass(upgrade, CALM_NS, "calm again");

@@ -12,7 +12,7 @@
 // work on the machine affects both. Three of four filters name a tag, a task or a queue, for which
 // the gateway has indices; one names a version, and is evaluated for each change.
 //
-// Ends with status 1 if a target is missed.
+// Exits with status 1 if a target is missed.
 import fs from "node:fs";
 import path from "node:path";
 

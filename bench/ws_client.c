@@ -26,7 +26,7 @@ enum {
     OP_PONG = 10,
 };
 
-/* The nonce and its answer are the example of RFC 6455 §1.3. */
+/* The nonce and its accept value are the example in RFC 6455 §1.3. */
 static const char NONCE[] = "dGhlIHNhbXBsZSBub25jZQ==";
 static const char ACCEPT[] = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 static const unsigned char MASK[4] = { 0x5a, 0x13, 0xc7, 0x86 };
