@@ -6,7 +6,7 @@
 //          - a Connection for all of them; while the gateway drains, also the next one
 //
 // Patches apply to all subscriptions at once: one table has their rows, and the filters of the mirrors
-// decide which runs they show. A watch has a table of its own, since runs leave it.
+// decide which runs they show. A watch has its own table, since runs leave it.
 
 const units = { w: 6048e5, d: 864e5, h: 36e5, m: 6e4, s: 1e3 };
 const final = /^(COMPLETED|CANCELED|FAILED|CRASHED|INTERRUPTED|SYSTEM_FAILURE|EXPIRED|TIMED_OUT)$/;

@@ -1,7 +1,7 @@
 // lasting.js - keeps the user of this browser signed in, across tabs and after it was closed.
 //
 // Over https, the gateway gives the browser a cookie that no page can read, and that is sent to one address only. On
-// the same machine without TLS, other servers of the machine would get such a cookie too, since cookies ignore ports.
+// the same machine without TLS, other servers on the machine would get such a cookie too, since cookies ignore ports.
 // There the browser keeps a key in IndexedDB, which belongs to the origin with its port: no page can export it, and
 // the gateway has its public half. Elsewhere, without TLS, a user cannot stay signed in.
 //
@@ -15,8 +15,8 @@ const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname);
 /** How this browser can stay signed in: "cookie", "key", or undefined. */
 export const way = location.protocol === "https:" ? "cookie" : isLocal && globalThis.crypto?.subtle && globalThis.indexedDB ? "key" : undefined;
 
-/** The id of the user whom this browser keeps signed in; only the gateway knows whether that has ended. Another server of
- * the host may have replaced the cookie by that of another user, which must not be used. */
+/** The id of the user whom this browser keeps signed in; only the gateway knows whether that has ended. Another
+ * server on the host may have replaced the cookie with another user's, which must not be used. */
 export const keptUser = {
   get id() { try { return way && localStorage.getItem(userKey) || undefined; } catch { return undefined; } },
   set id(id) { try { if (id) localStorage.setItem(userKey, id); else localStorage.removeItem(userKey); } catch { /* storage is forbidden */ } },

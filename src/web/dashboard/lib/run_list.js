@@ -110,7 +110,7 @@ export class RunList extends Emitter {
     this.emit("change");
   }
 
-  /** Subscribes to the unfinished ones of these rows, which are on the screen, and no longer to others. */
+  /** Subscribes to the unfinished rows among these, which are on the screen, and unsubscribes from all others. */
   follow(rows) {
     const wanted = new Set();
     for (const row of rows)

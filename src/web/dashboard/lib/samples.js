@@ -1,7 +1,7 @@
 // samples.js - the samples of an environment (GET /api/v1/environments/stats) as rows of equal steps, for plots.
 //
-// The gateway leaves out samples without events. Their queue is that of the sample before, except that its oldest run
-// has waited longer, so the last known queue is carried forward. The rows end with the last complete step.
+// The gateway leaves out samples without events. Their queue is that of the previous sample, except that its oldest
+// run has waited longer, so the last known queue is carried forward. The rows end with the last complete step.
 const points = 180; // max rows; older samples are joined
 const good = ["COMPLETED"], bad = ["FAILED", "CRASHED", "SYSTEM_FAILURE", "TIMED_OUT", "INTERRUPTED"];
 const minuteMs = 60_000;

@@ -6,7 +6,7 @@
 // the sign-in has expired, the user must sign in again.
 //
 // A user who stays signed in (lasting.js) needs no sign-in for that: the gateway gives the names of projects and the
-// tokens of environments. For all else the user signs in to the tab, with another link or token.
+// tokens of environments. For everything else the user signs in to the tab, with another link or token.
 //
 // A new tab asks signed-in tabs of the same origin for the token (a link of the CLI opens a tab without
 // storage), and signing out applies to all of them.
@@ -176,7 +176,7 @@ class Session extends Emitter {
     return takeTurn(async () => send(undefined, "POST", "/dashboard/session", { body: { ...body, ...await prove() }, signal: AbortSignal.timeout(turnMs) }));
   }
 
-  /** Uses the lasting sign-in: returns the user, the projects and, if the body names an environment, a token of it. */
+  /** Uses the lasting sign-in: returns the user, the projects and, if the body names an environment, its token. */
   async #use(body) {
     const { id } = keptUser;
     try {

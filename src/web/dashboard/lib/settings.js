@@ -1,4 +1,4 @@
-// settings.js - the user's choices in this browser: theme, time zone of times, and columns of the table of runs.
+// settings.js - the user's choices in this browser: theme, time zone, and columns of the table of runs.
 import { Emitter, useEvent } from "./emitter.js";
 
 const changes = new Emitter();

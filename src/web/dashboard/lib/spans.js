@@ -3,7 +3,7 @@
 // It needs no page, so tests import it.
 const ms = (time) => new Date(time).getTime();
 
-/** Converts a tree of spans: each gets its run, times in ms, and its children in the order of their start. */
+/** Converts a tree of spans: each gets its run, times in ms, and its children sorted by their start. */
 export function shape(span, run) {
   const { data } = span, start = ms(data.startTime), properties = data.properties ?? {};
   return {
@@ -25,20 +25,21 @@ export function* everySpan(root) {
 
 const hasNoEnd = (span) => span.isPartial || (!span.isRun && span.level === "TRACE" && !span.durationMs && !span.isError);
 
-/** Returns true if the worker began a span and never ended it. Once its run has ended, a span is no longer partial; then it is
- * unended if it has no duration, unless the run completed, since the last attempt then ended all of its spans. */
+/** Returns true if the worker began a span and never ended it. Once its run has finished, a span is no longer
+ * partial; then it is unended if it has no duration, unless the run completed, since the last attempt then ended all
+ * of its spans. */
 export const isUnended = (span) => span.isPartial || span.endsBy !== undefined || (hasNoEnd(span) && Boolean(span.run.finishedAt) && span.run.status !== "COMPLETED");
 
 const lastLinesText = "The process of this attempt ended before"; // the beginning of the gateway's warning about a lost process
 
-/** Returns when the process of an attempt ended that did not end the attempt's span: at the gateway's warning, otherwise at
+/** Returns when an attempt's process exited without ending the attempt's span: at the gateway's warning, otherwise at
  * the start of the next attempt. */
 function processEndOf(span, siblings) {
   const isEnd = (one) => one.start >= span.start && (one.attempt === span.attempt ? one.level === "WARN" && one.message.startsWith(lastLinesText) : one.properties["$span.attempt"] && one.attempt > span.attempt);
   return siblings.find(isEnd)?.start;
 }
 
-/** Sets endsBy, the latest end, of the spans that the ended processes of a run's attempts left open. */
+/** Sets endsBy, the latest end, on spans that processes of a run's attempts left open when they exited. */
 export function endLostAttempts(root) {
   for (const attempt of root.children) {
     const end = attempt.properties["$span.attempt"] && hasNoEnd(attempt) ? processEndOf(attempt, root.children) : undefined;

@@ -1,4 +1,4 @@
-// status.js - labels and colors of run statuses, by their names of SDK 4.x.
+// status.js - labels and colors of run statuses, by their SDK 4.x names.
 export const statuses = {
   PENDING_VERSION: { label: "Waiting for version", tone: "wait" },
   DELAYED: { label: "Delayed", tone: "wait" },

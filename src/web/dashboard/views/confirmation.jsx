@@ -41,7 +41,7 @@ export function useConfirmation(isSignIn) {
   return { guard, dialog: waiting && <Confirm isSignIn={isSignIn} onDone={() => finish(true)} onClose={() => finish(false)} /> };
 }
 
-/** Asks for what a user who has stayed signed in needs beyond environments. */
+/** Asks a user who has stayed signed in to sign in again, for data outside of environments. */
 export function ConfirmFirst({ what }) {
   const [isOpen, setOpen] = useState(false);
   return <>

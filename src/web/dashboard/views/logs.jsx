@@ -71,7 +71,7 @@ function useFound(logs, text, hidden) {
   }, [logs, text, hidden.join()]);
 }
 
-/** Keeps the end in view while new lines come, until the user scrolls up. */
+/** Keeps the last line in view as new lines arrive, until the user scrolls up. */
 function useFollow(isLive, lines) {
   const scroller = useRef(), [isFollowing, setFollowing] = useState(isLive);
   useLayoutEffect(() => { if (isFollowing && isLive) scroller.current.scrollTop = scroller.current.scrollHeight; }, [lines, isFollowing]);

@@ -37,7 +37,7 @@ function Figures({ place, data, range }) {
   );
 }
 
-/** Shows how many runs have waited for long, or wait for a version, and why the oldest of them waits. */
+/** Shows how many runs have waited for a long time, or wait for a version, and why the oldest of them waits. */
 function Stuck({ place, now }) {
   const isLong = now.oldestQueuedMs > stuckMs, isStuck = isLong || now.pendingVersion > 0, status = isLong ? "QUEUED" : "PENDING_VERSION", count = isLong ? now.queued : now.pendingVersion;
   const { data: run } = useQuery([place.ref, place.env, place.branch, status], async () => {

@@ -32,7 +32,7 @@ function Connection({ place }) {
   );
 }
 
-const lossNoticeMs = 1500; // a shorter loss of the connection, as by a restart, is not reported
+const lossNoticeMs = 1500; // a shorter loss of the connection, as during a restart, is not reported
 
 /** Returns since when the connection is lost, once the loss has lasted for lossNoticeMs. */
 function useLoss() {

@@ -37,7 +37,7 @@ function Detail({ span, place }) {
   );
 }
 
-/** Says how many spans and logs are missing in the trace, and why. */
+/** Shows how many spans and logs are missing from the trace, and why. */
 export function Missing({ root: { dropped, kept, removed, mayBeIncomplete } }) {
   return (
     <>
