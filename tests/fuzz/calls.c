@@ -1,4 +1,4 @@
-/* calls.c - makes the objects that a call names, and compares its answer in two rounds. */
+/* calls.c - makes the objects that a call names, and compares its response in two rounds. */
 #include "tests/fuzz/calls.h"
 
 #include <stdio.h>

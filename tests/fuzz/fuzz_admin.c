@@ -3,8 +3,8 @@
  *   byte 0   0: lines, one connection each; 1: a request, unchanged
  *   byte 1   how a line or the request is cut
  *
- * Every line is answered with a text or "error: …", and then the connection ends. A line
- * without a line end is not answered. */
+ * Every line is answered with a text or "error: …", and then the connection closes. A line
+ * without a newline is not answered. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -93,8 +93,8 @@ static bool is_read(int fd)
     return !unread;
 }
 
-/* Returns true if the connection has ended, which it must do after an answer. An unanswered
- * line must not end it once all of the line was read. */
+/* Returns true if the connection has closed, which it must do after a response. An
+ * unanswered line must not close it once all of the line was read. */
 static bool read_answer(struct office *office, int fd, bool answered, struct buf *answer)
 {
     struct pollfd readable = { .fd = fd, .events = POLLIN };

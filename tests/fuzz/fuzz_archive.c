@@ -4,7 +4,7 @@
  * archive contains, nothing is written outside of the folder or beyond the limits, and the
  * reader holds at most HEAP_MAX bytes at a time. An archive that passes the check is
  * extracted, twice, and leaves only files and folders, with their two modes. No client
- * waits for it: it is read in a thread of its own, and time (judge.h) is not judged. */
+ * waits for it: it is read in its own thread, and time (judge.h) is not judged. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* fuzz_client - bytes of a server as an answer or frames, whole and cut; or text as a URL.
  *
- * Whole and cut bytes must be read as the same. The last two bits of the first byte choose
- * an answer, an answer to HEAD, frames or a URL; all its bits give the size of the pieces
+ * Whole and cut bytes must give the same result. The last two bits of the first byte choose
+ * a response, a response to HEAD, frames or a URL; all its bits give the size of the pieces
  * in the second round. In a third round every byte comes alone. */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static struct buf said, before;
 
 typedef void read_fn(struct slice bytes, size_t piece, int kind);
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 static void on_piece(struct answer *answer, struct slice piece)
 {
@@ -105,7 +105,7 @@ static void read_frames(struct slice bytes, size_t piece, int kind)
 
 /* ---- URLs ---- */
 
-/* A URL that is valid can be written, and is read as the same again. */
+/* A valid URL can be written, and reads back as the same. */
 static void read_url(struct slice text)
 {
     static const char *const schemes[] = { "http://", "https://", "ws://", "wss://" };

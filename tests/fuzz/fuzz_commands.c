@@ -1,7 +1,7 @@
 /* fuzz_commands - input of operators: the line of a subcommand, or a key file.
  *
  * The first byte chooses one of them. A command is answered, and the accounts can be listed
- * after it. A key that is valid is the same when it is written and read again. */
+ * after it. A valid key is unchanged after it was written and read again. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* fuzz_envelope - bodies that are read while they arrive, with the same result however cut.
  *
  * They are read as an envelope, as one with items, and with long strings set aside. The
- * first byte says where the body is cut. */
+ * first byte determines where the body is cut. */
 #include <assert.h>
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* fuzz_http - any bytes as HTTP/1.1: whole and cut, they must get the same answer.
+/* fuzz_http - any bytes as HTTP/1.1: whole and cut, they must get the same response.
  *
  * The first byte of the input is the size of the pieces in the second round. In a third
  * round every byte comes alone. */

@@ -1,6 +1,6 @@
 /* fuzz_multipart - multipart forms: cut anywhere, they give the same fields.
  *
- * Never more bytes are returned than came in. The first byte says where the body is cut.
+ * Never more bytes are returned than came in. The first byte determines where the body is cut.
  * The boundary is "b". */
 #include <assert.h>
 #include <stdint.h>

@@ -16,7 +16,7 @@ static void read_all(struct slice text, bool logs)
     otlp_begin(&otlp, text, logs);
     while (otlp_next(&otlp, &record)) {
         struct trace_event event;
-        judge_rest(); /* otel.c asks for time here too */
+        judge_rest(); /* otel.c checks for time left here, too */
         if (!record.ptr || otlp_is_beyond(&otlp))
             continue;
         assert(record.ptr >= text.ptr && record.ptr + record.len <= text.ptr + text.len);

@@ -1,7 +1,7 @@
 /* fuzz_proxy - any bytes as the beginning of a connection with the PROXY protocol.
  *
- * A header that is rejected stays rejected with more bytes, a partial one asks for more,
- * and a complete one ends within the bytes. */
+ * A header that is rejected stays rejected with more bytes, a partial one needs more, and a
+ * complete one ends within the bytes. */
 #include <assert.h>
 #include <stdint.h>
 

@@ -79,7 +79,7 @@ static void check_base64url(struct slice text)
     free(written);
 }
 
-/* Any bytes are the same after they were written and read. */
+/* Any bytes survive being written and read. */
 static void check_bytes(struct slice bytes)
 {
     size_t len;

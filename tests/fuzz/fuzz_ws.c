@@ -1,4 +1,4 @@
-/* fuzz_ws - any bytes as frames to an echo server: whole and cut, they get the same answer.
+/* fuzz_ws - any bytes as frames to an echo server: whole and cut, they get the same response.
  *
  * The first byte of the input is the size of the pieces in the second round. If it is odd,
  * the rest are the bytes of the connection. Otherwise they are the first byte, length and
@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Answers to longer inputs might fill the socket. Then the order of pongs would depend on
+/* Responses to longer inputs might fill the socket. Then the order of pongs would depend on
  * when they are read. */
 enum { INPUT_MAX = 1024 };
 
