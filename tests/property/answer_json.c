@@ -2,7 +2,7 @@
  * each.
  *
  *     HEX          the value as the readers find it, strings decoded and spelled again; or
- *                  "refused"; or "torn" when the answer depends on how the bytes arrive
+ *                  "refused"; or "torn" when the result depends on how the bytes arrive
  *     HEX HEX      "same" or "other": two valid texts as values */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // The client for pages (src/web/client) against a real gateway, with faults between them: connections break and stall at
-// random moments, subscriptions open and close, and the gateway is killed and restarted. When no run changes any more,
-// each mirror must equal what REST returns.
+// random moments, subscriptions open and close, and the gateway is killed and restarted. Once no run changes, each
+// mirror must equal what REST returns.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -20,7 +20,7 @@ const network = new EventTarget();
 globalThis.addEventListener = network.addEventListener.bind(network);
 globalThis.removeEventListener = network.removeEventListener.bind(network);
 
-/** A client with a network path of its own, for a ClientWorld. */
+/** A client with its own network path, for a ClientWorld. */
 async function localClient(t, gateway, name, options) {
   const path = await Path.start(t, gateway.port), mirrors = new Map(), wrong = [];
   const client = connect(path.url, { token: keys.dev, WebSocket, silence: 500, ...options });

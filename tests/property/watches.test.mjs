@@ -98,7 +98,7 @@ class Watcher {
   }
 }
 
-/** Asserts, when no run changes any more, that each watch equals the response of REST. */
+/** Asserts, once no run changes, that each watch equals the response of REST. */
 async function assertRest(gateway, watcher) {
   for (const { filter, limit, counts, mirror } of watcher.watches) {
     const query = [`page[size]=${limit}`];
