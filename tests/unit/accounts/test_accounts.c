@@ -331,7 +331,7 @@ static void walk_visits_every_environment_once_in_order(void **state)
     assert_int_equal(expected, 5);
 }
 
-/* There is another organization with a project and a user of its own. */
+/* There is another organization with its own project and user. */
 static void user_sees_only_projects_of_its_organization(void **state)
 {
     struct world *world = *state;

@@ -12,7 +12,7 @@ struct world {
     struct timer timer;
     struct deferred first, second;
     struct flusher flusher, other;
-    int flushes; /* how often the flusher still asks to be called */
+    int flushes; /* how often the flusher still requests a call */
     char heard[64];
 };
 

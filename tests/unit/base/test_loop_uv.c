@@ -16,7 +16,7 @@ struct world {
     struct timer timer;
     struct deferred first;
     struct flusher flusher;
-    int flushes; /* how often the flusher still asks to be called */
+    int flushes; /* how often the flusher still requests a call */
     char heard[64];
 };
 

@@ -92,7 +92,7 @@ static void histogram_counts_are_cumulative(void **state)
             fail_msg("not printed: %s", lines[i]);
 }
 
-/* Counts in buckets of its own, as a thread does. */
+/* Counts in its own buckets, as a thread does. */
 static void buckets_counted_elsewhere_are_added_to_the_histogram(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Jobs of the thread pool: how they are stopped, and that each ends at its limit in
+/* Jobs of the thread pool: how they are stopped, and that each stops at its limit in
  * works.def. */
 #include "tests/support/world/unit.h"
 

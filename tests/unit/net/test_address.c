@@ -1,4 +1,4 @@
-/* Addresses, ranges, X-Forwarded-For and the PROXY protocol: who the client is. */
+/* Addresses, ranges, X-Forwarded-For and the PROXY protocol: which address the client has. */
 #include "tests/support/world/unit.h"
 
 #include "net/proxy_header.h"

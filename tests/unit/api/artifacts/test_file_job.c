@@ -1,5 +1,5 @@
-/* Jobs on files: one that is not needed any more does not begin, and the hash of a bundle
- * ends at its next piece. */
+/* Jobs on files: one that is no longer needed does not begin, and hashing a bundle stops at
+ * its next piece. */
 #include "tests/support/world/unit.h"
 
 #include <errno.h>
@@ -146,7 +146,7 @@ static void a_hash_in_progress_ends_at_its_next_piece(void **state)
     begin_bundle(&bundle);
     kept_taking_cancel(&bundle.taking);
     assert_int_equal(write(bundle.fd, "more", 4), 4);
-    close(bundle.fd); /* a hash that is not canceled ends, too: with a result */
+    close(bundle.fd); /* a hash that is not canceled finishes, with a result */
     while (!bundle.is_taken)
         uv_run(&uv, UV_RUN_ONCE);
     assert_int_equal(bundle.taking.why.code, ERR_CANCELED);

@@ -244,7 +244,7 @@ static void abandoned_batch_is_given_to_the_next_client(void **state)
     assert_says("isCached", "true");
 }
 
-/* ---- answers that are lost, and stores that fail ---- */
+/* ---- lost responses, and stores that fail ---- */
 
 static void repeated_request_makes_one_batch(void **state)
 {
@@ -263,7 +263,7 @@ static void repeated_request_makes_one_batch(void **state)
     assert_string_not_equal(batch, first);
 }
 
-/* Its client gets no answer and sends everything again. */
+/* Its client gets no response and sends everything again. */
 static void client_that_lost_its_answer_finds_the_batch_complete(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* held_call: an end that comes before the call is held, whose token ends before its
- * wait. */
+/* held_call: an end that comes before the call is held, with a token that would expire
+ * before the wait does. */
 #include "tests/support/world/api_scene.h"
 
 #include "accounts/auth/auth.h"

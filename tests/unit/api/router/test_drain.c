@@ -52,7 +52,7 @@ static void held_calls_are_answered_over_several_turns(void **state)
     free(calls);
 }
 
-/* A stop at once does not wait for further turns. */
+/* An immediate stop does not wait for further turns. */
 static void stop_during_a_drain_answers_all_calls(void **state)
 {
     static struct api_world world;

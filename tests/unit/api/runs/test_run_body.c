@@ -92,7 +92,7 @@ static void assert_result(struct run *run, const char *expected)
     run_finish(run);
 }
 
-/* Returns the raw member of the retrieve answer; absent if there is none. */
+/* Returns the raw member of the retrieve response; absent if there is none. */
 static struct slice member_of(struct buf *out, const char *name)
 {
     assert_true(scan_is_json(buf_slice(out)));

@@ -1,4 +1,4 @@
-/* When a client leaves, the searches that it asked for are abandoned: the store need not
+/* When a client leaves, the searches that it requested are abandoned: the store need not
  * execute them. */
 #include "tests/support/world/api_world.h"
 #include "tests/support/world/unit.h"
@@ -21,7 +21,7 @@ static void hold_searches(struct store *store, struct store_read *read)
         real->read(store, read);
 }
 
-/* A search that is not abandoned ends at last, because its connection waits for it. */
+/* A search that is not abandoned finishes eventually, because its connection waits for it. */
 static void on_turn(uv_prepare_t *prepare)
 {
     struct store_read *ended = search;

@@ -1,5 +1,5 @@
-/* Schedules fire each nominal time once, despite restarts and steps of the clock. That also
- * holds when answers of the store are lost. */
+/* Schedules fire each nominal time once, despite restarts, steps of the clock and lost
+ * results of the store. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>

@@ -191,7 +191,7 @@ static void brackets_and_commas_are_limited_like_text(void **state)
     otlp_parts_finish(&parts);
 }
 
-/* As otlp_parts.h says. */
+/* As otlp_parts.h specifies. */
 static void resource_after_its_records_is_in_the_last_part_only(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The spans of a run are found by their id, and come in the order of their start. */
+/* The spans of a run are found by their id, and are sorted by their start. */
 #include "api/telemetry/spans.h"
 
 #include <stdio.h>

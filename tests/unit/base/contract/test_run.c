@@ -257,7 +257,7 @@ static void editing_the_rare_part_of_a_run_leaves_its_copies_alone(void **state)
     assert_true(slice_is(bytes_slice(run_rare(&original)->parent), "text 104"));
 
     struct run_rare *own = original.rare;
-    assert_ptr_equal(run_rare_edit(&original), own); /* no other run shares it any more */
+    assert_ptr_equal(run_rare_edit(&original), own); /* no other run still shares it */
     run_finish(&original);
 }
 

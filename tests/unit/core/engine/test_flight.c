@@ -452,7 +452,7 @@ static void rejected_change_leaves_relatives_unchanged(void **state)
     assert_counts(&family, 0, 0, 0);
 }
 
-/* Parent and root have ended and left memory. */
+/* Parent and root have finished and left memory. */
 static void relatives_that_are_only_in_the_store_are_loaded(void **state)
 {
     struct world_options options = { .engine.memory = 1 };

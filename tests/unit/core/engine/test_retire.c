@@ -1,4 +1,4 @@
-/* An archived branch: nothing starts in it any more, and unfinished runs end. */
+/* An archived branch: nothing new starts in it, and unfinished runs end. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* A repeated request finds the run that it was answered with, and no other request does. */
+/* A repeated request finds the run that it received, and no other request does. */
 #include "core/fleet/leases.h"
 
 #include "base/mem.h"

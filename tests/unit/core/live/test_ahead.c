@@ -165,7 +165,7 @@ static void busy_run_is_sent_in_one_of_sixteen_frames(void **state)
     in_new_worlds(state, walk_one_list);
 }
 
-/* The busy run is in a list of its own, which is not the longest. */
+/* The busy run is in its own list, which is not the longest. */
 static void walk_several_lists(struct scene *scene)
 {
     create_many(scene->world, scene->runs, "a");

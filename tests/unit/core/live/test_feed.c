@@ -358,7 +358,7 @@ static void loops_of_one_process_have_separate_timers(void **state)
         assert_frames(reader, "run_1 v3");
         world_destroy(world);
         *state = world = world_create(NULL);
-        timers_kind(loop_timers(world->loop), on_other); /* another number than before */
+        timers_kind(loop_timers(world->loop), on_other); /* a new number */
     }
 }
 

@@ -120,7 +120,7 @@ static void page_that_arrives_when_the_quota_is_full_is_read_again(void **state)
     pass_often(world);
     assert_no_frames(reader);
     assert_int_equal(loads(world), 1);
-    assert_int_equal(quota.used, ROOM); /* the page that came is not in memory any more */
+    assert_int_equal(quota.used, ROOM); /* the page that came is no longer in memory */
 
     empty_quota();
     pass_often(world);
@@ -168,8 +168,8 @@ static void ended_subscription_releases_its_quota(void **state)
     assert_int_equal(quota.used, 0);
 }
 
-/* The feed waits to begin, or for a page that finds no memory when it comes, or no feed any
- * more. */
+/* A feed that waits to begin, or whose page finds no memory when it arrives, may be destroyed,
+ * or its subscription may end. */
 static void feed_that_waits_for_quota_may_end(void **state)
 {
     struct world *world = *state;

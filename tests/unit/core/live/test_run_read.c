@@ -96,7 +96,7 @@ static void simultaneous_readers_share_one_read_of_the_store(void **state)
     }
     assert_int_equal(loads(world), 2);
 
-    ask(world, "run_001", &asked[5]); /* no read waits for it any more */
+    ask(world, "run_001", &asked[5]); /* no read still waits for it */
     world_settle(world);
     world_pass(world, READ_MS);
     assert_int_equal(asked[5].status, OK);

@@ -418,8 +418,8 @@ static void on_annotated(struct command *command, enum err status)
     assert_int_equal(status, OK);
 }
 
-/* The store is ahead of memory by a commit that is not applied yet: its page does not have
- * the run at its old place any more, and memory does not have it at its new one. */
+/* The store is ahead of memory by a commit that is not applied yet: its page no longer has
+ * the run at its old place, and memory does not have it at its new one. */
 static void run_with_a_change_in_flight_is_not_missed(void **state)
 {
     struct world *world = *state;

@@ -231,7 +231,7 @@ static void queues_that_share_a_full_limit_take_turns(void **state)
     queues_finish(&queues);
 }
 
-/* The document stays when its overrides have ended. */
+/* The document stays after its overrides have expired. */
 static void a_limit_knows_the_version_of_its_document_until_that_is_removed(void **state)
 {
     (void)state;

@@ -213,7 +213,7 @@ static void response_without_close_notify_is_incomplete(void **state)
         probe_begin(&world, &probe, "/");
         far_accept(&world, &far);
         far_await(&world, &far, "\r\n\r\n");
-        far_say(&world, &far, "HTTP/1.0 200 OK\r\n\r\nhello"); /* its end ends the body */
+        far_say(&world, &far, "HTTP/1.0 200 OK\r\n\r\nhello"); /* closing ends the body */
         if (cut) {
             SSL_free(far.tls); /* no close_notify */
             far.tls = NULL;

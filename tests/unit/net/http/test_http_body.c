@@ -111,7 +111,7 @@ static void paused_body_waits_and_arrives_complete(void **state)
     net_world_close(&scene.world);
 }
 
-/* It may arrive slowly from then on: it takes no memory budget from others any more. */
+/* It may arrive slowly from then on: it no longer takes memory budget from others. */
 static void too_long_body_gives_back_its_memory_budget_at_once(void **state)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* All of HTTP/1.1 as one table: bytes in, statuses out.
  *
  * Every row is sent whole, byte by byte, and in two parts at every offset, over loopback
- * sockets. The answer must be the same each time, and none may come before the last byte
+ * sockets. The response must be the same each time, and none may come before the last byte
  * was sent. With TLS, where each connection costs a handshake, there are fewer cuts. */
 #include "tests/support/world/unit.h"
 
@@ -115,7 +115,7 @@ enum after { KEPT, CLOSED };
 static const struct row {
     const char *name, *bytes, *statuses;
     enum after after;
-    const char *text; /* part of the answer */
+    const char *text; /* part of the response */
 } rows[] = {
 #include "tests/unit/net/http/http_requests.def"
 };
@@ -127,7 +127,7 @@ struct trial {
     size_t cut; /* length of the first part; 0: byte by byte */
 };
 
-/* Removes the dates from the answer, because they change every second. */
+/* Removes the dates from the response, because they change every second. */
 static void drop_dates(struct buf *answer)
 {
     char *at;

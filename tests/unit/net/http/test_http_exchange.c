@@ -488,7 +488,7 @@ static void a_drain_lets_open_exchanges_finish(void **state)
     peer_open(&scene.world, &busy);
     send_text(&scene, &busy, GET("/wait"));
     server_drain(scene.world.server);
-    send_text(&scene, &idle, GET("/")); /* gets its answer, and "connection: close" */
+    send_text(&scene, &idle, GET("/")); /* gets its response, and "connection: close" */
     peer_await_end(&scene.world, &idle);
     assert_true(peer_has(&idle, "connection: close\r\n"));
     http_reply(scene.waiting[0], 200, (struct slice){ 0 }, SLICE("finished"));
@@ -501,7 +501,7 @@ static void a_drain_lets_open_exchanges_finish(void **state)
     net_world_close(&scene.world);
 }
 
-/* An exchange ends when its answer was given to the connection. The bytes may wait there
+/* An exchange ends once its response was handed to the connection. The bytes may wait there
  * for a long time, and closing the server then would cut them. */
 static void drain_waits_for_an_answer_that_is_not_sent_yet(void **state)
 {

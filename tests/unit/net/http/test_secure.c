@@ -279,7 +279,7 @@ static void close_notify_is_sent_at_the_end(void **state)
     tls_scene_close(&scene);
 }
 
-/* After part of an answer, no end may look like a complete one. */
+/* After part of a response, no end may look like a complete one. */
 static void truncated_answer_has_no_close_notify(void **state)
 {
     struct tls_scene scene;

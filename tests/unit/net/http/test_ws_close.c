@@ -204,7 +204,7 @@ static void unfinished_message_is_freed_at_the_end(void **state)
     }
 }
 
-/* The token of a handshake may have to be looked up: the answer comes later. Messages that
+/* The token of a handshake may have to be looked up: the response comes later. Messages that
  * the client sends meanwhile are not lost. */
 static void the_handshake_may_be_answered_later(void **state)
 {

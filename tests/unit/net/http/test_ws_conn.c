@@ -1,4 +1,4 @@
-/* RFC 6455 as a table: frames in, and the answer of an echo server.
+/* RFC 6455 as a table: frames in, and the responses of an echo server.
  *
  * The rows follow the groups of the Autobahn test suite: framing, ping and pong, reserved
  * bits, opcodes, fragmentation, UTF-8, closing, limits. Every row is sent whole and byte
@@ -89,7 +89,7 @@ struct frame {
 #define A100 A10 A10 A10 A10 A10 A10 A10 A10 A10 A10
 #define A125 A100 A10 A10 "01234"
 
-/* `expected` ends with X and the close code if the server ends the connection. */
+/* `expected` ends with X and the close code if the server closes the connection. */
 static const struct row {
     const char *name;
     struct frame frames[FRAMES_MAX];
@@ -364,7 +364,7 @@ static void handshakes_are_checked_as_the_rfc_requires(void **state)
     net_world_close(&scene.world);
 }
 
-/* A client may send before it has the answer to its handshake. */
+/* A client may send before it has the response to its handshake. */
 static void messages_right_after_the_handshake_are_read(void **state)
 {
     struct scene scene;

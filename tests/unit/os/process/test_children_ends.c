@@ -1,4 +1,4 @@
-/* Nothing of a child is left after it ended, or after its keeper or its spawner died. */
+/* Nothing of a child is left after it exited, or after its keeper or its spawner died. */
 #include "tests/support/world/unit.h"
 
 #include <errno.h>

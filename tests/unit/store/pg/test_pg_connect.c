@@ -1,5 +1,5 @@
-/* Connecting to a server that accepts the connection, and then does not respond: it ends at
- * its limit, and when the store closes. */
+/* Connecting to a server that accepts the connection, and then does not respond: the
+ * attempt ends at its time limit, and when the store closes. */
 #include "store/pg/pg_connect.h"
 
 #include <arpa/inet.h>

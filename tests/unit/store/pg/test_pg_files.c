@@ -1,6 +1,6 @@
 /* Files in PostgreSQL: complete or missing, written by the leader alone, whatever is lost.
  *
- * Each case has a schema of its own on one server, which the program starts. */
+ * Each case has its own schema on one server, which the program starts. */
 #include <stdio.h>
 #include <uv.h>
 

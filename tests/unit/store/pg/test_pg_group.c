@@ -1,4 +1,4 @@
-/* Commits become the arrays that the SQL function takes, compared byte by byte. Its answer
+/* Commits become the arrays that the SQL function takes, compared byte by byte. Its result
  * becomes their statuses, positions and numbers. */
 #include "store/pg/pg_group.h"
 

@@ -1,6 +1,6 @@
 /* PostgreSQL keeps the store contract while connections, servers and leaders come and go.
  *
- * Each case has a schema of its own on one server, which the program starts. */
+ * Each case has its own schema on one server, which the program starts. */
 #include "store/pg/pg_store.h"
 
 #include <stdio.h>
@@ -140,7 +140,7 @@ static struct waiting *begin(struct store_world *world, int i, struct change fir
     return waiting;
 }
 
-/* Waits for the answer of the i-th commit and frees its changes. */
+/* Waits for the result of the i-th commit and frees its changes. */
 static enum store_status end(struct store_world *world, int i)
 {
     while (!crowd[i].answered)
@@ -150,7 +150,7 @@ static enum store_status end(struct store_world *world, int i)
     return crowd[i].req.status;
 }
 
-/* ---- lost answers ---- */
+/* ---- lost results ---- */
 
 static int commit_next(struct store_world *world, int *n)
 {
@@ -355,7 +355,7 @@ static void unsent_commit_fails_and_sent_commit_waits(void **state)
     assert_int_equal(count_runs(world, ENV_A), 2);
 }
 
-/* ---- reads that no client waits for any more ---- */
+/* ---- reads that no client still waits for ---- */
 
 enum { SENT = 3, LISTS = 8 };
 
@@ -373,7 +373,7 @@ static void on_abandoned(struct store_read *read, enum store_status status)
 }
 
 /* One is sent on each of the three connections. The others wait, and would be the last
- * statements there. They alone ask for a region. */
+ * statements there. They alone filter by region. */
 static void abandoned_reads_are_neither_sent_nor_decoded(void **state)
 {
     struct server_world *own = own_of(*state);

@@ -474,7 +474,7 @@ static void reads_of_a_start_have_no_time_limit(void **state)
     free(start.runs);
 }
 
-/* ---- reads that no client waits for any more ---- */
+/* ---- reads that no client still waits for ---- */
 
 struct abandoned_list {
     struct store_list req;
