@@ -341,7 +341,7 @@ static void retention_removes_the_pieces_of_a_trace_with_its_run(void **state)
     assert_scan(world, DOC_TRACE_PIECE, ENV_A, rest);
 }
 
-/* The n-th run, in a batch of its own, with a payload and an output in packets. */
+/* The n-th run, in its own batch, with a payload and an output in packets. */
 static struct change run_with_packets(int n, enum run_status status)
 {
     struct change change = new_run(ENV_A, n, "a");

@@ -3,7 +3,7 @@
  *   test_sqlite_store [PATTERN]              through a link of the file's name
  *   unit_store test_sqlite_store [PATTERN]   by the program's own name
  *
- * It runs one of the files, so that each file gets a process of its own; with a PATTERN (`*` and
+ * It runs one of the files, so that each file gets its own process; with a PATTERN (`*` and
  * `?`) only the tests whose names match it. */
 #include "tests/support/entries/entries.h"
 

@@ -114,7 +114,7 @@ static struct pending *take(const void *req)
     return pending;
 }
 
-/* Once: after apply the changes have no runs any more. */
+/* Must run once: after apply, the changes no longer have runs. */
 static void write_down_once(struct pending *pending)
 {
     if (!pending->written)
@@ -191,7 +191,7 @@ static const struct store_ops ops = {
 
 /* ---- a crash ---- */
 
-/* Reports failure of everything to a dead process, so that it frees its memory. */
+/* Fails every request of a dead process, so that the process frees its memory. */
 static void fail_all(struct deferred *deferred)
 {
     struct ledger *ledger = container_of(deferred, struct ledger, deferred);

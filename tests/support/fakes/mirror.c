@@ -60,7 +60,7 @@ static bool fits_any(const struct mirror *mirror, const struct mirror_row *row,
     return false;
 }
 
-/* Forgets the rows that no subscription has any more, or (if ended is given) that match
+/* Forgets the rows that no subscription still has, or (if ended is given) that match
  * its filter but were not in its snapshot. */
 static void forget_rows(struct mirror *mirror, const struct mirror_sub *ended)
 {

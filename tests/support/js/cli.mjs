@@ -64,7 +64,7 @@ class Cli {
     await until(() => this.end || builds() > before, { timeoutMs: 100_000, everyMs: 50, what: "the CLI has built the change" });
   }
 
-  /** Sends the signal; kills the CLI if it has not ended after 20 s. */
+  /** Sends the signal; kills the CLI if it has not exited after 20 s. */
   async stop(signal = "SIGTERM") {
     if (!this.end) this.child.kill(signal);
     const late = setTimeout(() => this.child.kill("SIGKILL"), 20_000);
@@ -73,7 +73,7 @@ class Cli {
     return this.end;
   }
 
-  /** Ends the process that would report the CLI's death to the gateway. */
+  /** Kills the process that would report the CLI's death to the gateway. */
   killWatchdog() {
     const [, pid] = fs.readFileSync(path.join(this.folder, ".trigger/watchdog.pid"), "utf8").split(":");
     process.kill(Number(pid), "SIGKILL");

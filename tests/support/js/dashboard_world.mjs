@@ -12,7 +12,7 @@ import { isRoot, runnerUid } from "./supervisor.mjs";
 export const shop = path.join(workerFolder, "shop");
 const program = path.join(workerFolder, "node_modules/trigger.dev/dist/esm/index.js"), stub = path.join(workerFolder, "stub-net.mjs");
 
-/** Runs the CLI to its end; returns { code, out }. Without home, it gets a HOME of its own. */
+/** Runs the CLI to its end; returns { code, out }. Without home, it gets its own HOME. */
 export function runCli(args, { home = temporaryFolder(), env = {}, onOutput } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, ["--import", stub, program, ...args, "--skip-telemetry"], {

@@ -4,7 +4,8 @@
 //
 // Tests copy it into a version's folder, with http.mjs and websocket.mjs. It logs events as lines of the file
 // events/<runner id>, which tests read; a file events.path names a different folder for them. If the file "exit" exists
-// there, the next controller ends at once. If the file "deaf" exists, a kept controller ignores the run that it gets.
+// there, the next controller exits at once. If the file "deaf" exists, a kept controller ignores the run that it
+// gets.
 //
 // It does not call fetch, which costs each process a quarter of a second of CPU time when it is loaded.
 import { spawn } from "node:child_process";

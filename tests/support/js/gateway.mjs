@@ -4,7 +4,7 @@
 //   const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1" })).json;
 //   await gateway.kill(); await gateway.restart(); await gateway.stop();
 //
-// t is the test's context: the gateway ends with the test, even if the test fails.
+// t is the test's context: the gateway stops with the test, even if the test fails.
 // Node 18 or later, no packages. The program is GATEWAY_BIN (with sanitizers), or GATEWAY_RELEASE_BIN for
 // { release: true } and for a preloaded shim; shims are in SHIM_DIR. With GATEWAY_DATABASE (with_postgres.mjs) a gateway
 // without the option --database gets a database in that server instead of SQLite.
@@ -64,7 +64,7 @@ export async function freePort() {
   }
 }
 
-// When this process ends, its gateways are ended and its data directories removed.
+// When this process exits, its gateways are killed and its data directories removed.
 const children = new Map(), folders = new Set();
 process.on("exit", () => {
   for (const [child, signal] of children) child.kill(signal);
@@ -72,13 +72,13 @@ process.on("exit", () => {
 });
 for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => process.exit(1));
 
-/** Sends the signal to the child when this process ends. */
+/** Sends the signal to the child when this process exits. */
 export function killAtExit(child, signal) {
   children.set(child, signal);
   child.on("exit", () => children.delete(child));
 }
 
-/** Removes a folder in which a process that was just ended may still write. */
+/** Removes a folder in which a process that was just killed may still write. */
 function remove(folder) {
   for (let tries = 100; ; tries--) {
     try { return fs.rmSync(folder, { recursive: true, force: true }); } catch (error) { if (!tries) throw error; }
@@ -198,7 +198,7 @@ class Gateway {
     return (await this.http.request("GET", "/readyz").catch(() => ({}))).status === 200;
   }
 
-  /** Sends SIGTERM. Throws unless the process ends with status 0, which it does not if a sanitizer reports anything. */
+  /** Sends SIGTERM. Throws unless the process exits with status 0; after a sanitizer report it does not. */
   async stop({ timeoutMs = 60_000 } = {}) {
     this.http.close();
     this.child.kill("SIGTERM");
@@ -221,7 +221,7 @@ class Gateway {
     return this.start({ ready });
   }
 
-  /** Waits until the process has ended; returns { code, signal }. If it does not end in time, kills it and throws. */
+  /** Waits until the process has exited; returns { code, signal }. At the time limit, kills it and throws. */
   async ended(timeoutMs = 60_000) {
     let timer;
     const late = new Promise((resolve) => { timer = setTimeout(resolve, timeoutMs); });

@@ -77,7 +77,7 @@ export class RawConnection {
     return new Promise((resolve) => this.socket.write(bytes, () => resolve()));
   }
 
-  /** Sends pieces that end at the given offsets, each in a packet of its own. */
+  /** Sends pieces that end at the given offsets, each in its own packet. */
   async sendPieces(bytes, offsets) {
     const buffer = Buffer.from(bytes);
     for (let i = 0; i <= offsets.length; i++) {

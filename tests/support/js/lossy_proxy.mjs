@@ -22,8 +22,8 @@ export class LossyProxy {
     this.server.keepAliveTimeout = 0;
   }
 
-  /** Loses the next response of this path whose body contains the text `holding`, then calls meanwhile(). Resolves when
-   *  meanwhile() has ended. */
+  /** Loses the next response of this path whose body contains the text `holding`, then calls meanwhile(). Resolves
+   * when meanwhile() has finished. */
   lose(path, { holding = "", meanwhile = async () => {} } = {}) {
     return new Promise((resolve, reject) => this.losing.push({ path, holding, meanwhile, resolve, reject }));
   }

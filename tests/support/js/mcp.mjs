@@ -1,4 +1,4 @@
-// The official CLI's MCP server, unmodified: `trigger.dev mcp`, called by the client of the protocol's SDK like by an
+// The official CLI's MCP server, unmodified: `trigger.dev mcp`, called by the client of the protocol's SDK, as by an
 // editor.
 //
 //   const mcp = await startMcp({ t, gateway, folder });

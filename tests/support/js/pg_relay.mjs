@@ -14,7 +14,7 @@
 //   tear     half of the message arrives, then the connection ends
 //   drop     the message is lost without a sign
 //   stall    this message and those after it in its direction wait for pass()
-//   double   the message's statement is sent, and sent again on a connection of the relay's own
+//   double   the message's statement is sent, and sent again on the relay's own connection
 //   ghost    the connection ends, and its statement is not sent; pass() sends it to the server
 import net from "node:net";
 
@@ -177,7 +177,7 @@ export class PgRelay {
     return undefined;
   }
 
-  /** Executes a statement on a connection of the relay's own, and waits for its end. */
+  /** Executes a statement on the relay's own connection, and waits for its end. */
   async execute(startup, statement) {
     const socket = net.connect(this.target).on("error", () => {}), messages = new Messages({ startup: false });
     let ready = 0;

@@ -1,5 +1,5 @@
 // A PostgreSQL, and a relay to it, for a test in C (tests/support/world/pg_world.h). Each line of standard input is an
-// order; each line of output is its result, `ok …` or `error …`. Ends when its standard input ends.
+// order; each line of output is its result, `ok …` or `error …`. Exits when its standard input closes.
 import readline from "node:readline";
 
 import { PgRelay } from "./pg_relay.mjs";

@@ -34,7 +34,8 @@ function otherUser() {
 
 const user = otherUser();
 
-/** [command, arguments] that execute a program as that user. It ends with this process, even if this process is killed. */
+/** [command, arguments] that execute a program as that user. It exits with this process, even if this process is
+ * killed. */
 export const asUser = (program, args) => ["setpriv", [
   ...user ? [`--reuid=${user.uid}`, `--regid=${user.gid}`, "--clear-groups"] : [],
   "--pdeathsig=QUIT", program, ...args]];
@@ -62,7 +63,7 @@ function templateData() {
   return template = data;
 }
 
-/** Returns true if we may mount a file system in a namespace of its own. */
+/** Returns true if we may mount a file system in a separate namespace. */
 export function mayMount() {
   try { return !execFileSync("unshare", ["-m", "mount", "-t", "tmpfs", "none", "/mnt"], { stdio: "ignore" }); } catch { return false; }
 }
@@ -91,7 +92,7 @@ class Postgres {
       const isDue = (turn) => turn % 12 === 11 || this.output.indexOf("ready to accept", before) >= 0;
       for (let turn = 0; !this.end && !(isDue(turn) && this.#accepts()); turn++) await sleep(20);
       if (!this.end) return this;
-      // A killed server may still have processes, which end by themselves.
+      // A killed server may still have processes, which exit by themselves.
       if (Date.now() > end) throw new Error(`PostgreSQL does not start:\n${this.output.slice(-3000)}`);
     }
   }
@@ -127,7 +128,7 @@ class Postgres {
   /** mode: fast ends sessions, immediate is like a loss of power, smart waits for all sessions. */
   async stop(mode = "fast") {
     if (this.end) return;
-    if (this.frozen) this.resume(); // a stopped process does not end
+    if (this.frozen) this.resume(); // a stopped process does not exit
     this.child.kill({ smart: "SIGTERM", fast: "SIGINT", immediate: "SIGQUIT" }[mode]);
     await this.#ended();
   }
@@ -138,7 +139,7 @@ class Postgres {
     await this.#ended();
   }
 
-  /** Waits for the child, which is referenced meanwhile so that this process does not end first. */
+  /** Waits for the child, which is referenced meanwhile so that this process does not exit first. */
   async #ended() {
     this.child.ref();
     await this.exited;
@@ -162,7 +163,7 @@ class Postgres {
   }
 
   #signal(signal) {
-    for (const pid of this.#processes()) try { process.kill(pid, signal); } catch { /* it has ended meanwhile */ }
+    for (const pid of this.#processes()) try { process.kill(pid, signal); } catch { /* it has exited meanwhile */ }
   }
 
   #processes() {

@@ -22,7 +22,7 @@ export function absentRoutes() {
   return found;
 }
 
-/** The commands in the README's list of those that end with an error. */
+/** The commands that fail with an error, as the README lists them. */
 export function absentCommands() {
   const at = chapter.indexOf("These commands of the CLI end with an error");
   return at < 0 ? [] : [...chapter.slice(at).split("\n\n")[0].matchAll(/`([a-z -]+)`/g)].map(([, name]) => name);

@@ -1,10 +1,10 @@
-// Runs a command with a gateway of its own and passes on its exit status:
+// Runs a command with its own gateway and passes on its exit status:
 //
 //   node with_gateway.mjs [--worker | --execute] command args…
 //
 // The command finds the gateway in the variables that the conformance scripts use. --worker also starts the mini-worker
 // and waits until it is registered. --execute lets the gateway build and execute deployed versions: under a user that owns
-// nothing else if this is root, otherwise under our own user. After the command, the gateway must end cleanly.
+// nothing else if this is root, otherwise under our own user. After the command, the gateway must exit cleanly.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";

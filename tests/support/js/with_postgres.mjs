@@ -1,4 +1,4 @@
-// Runs a command whose gateways each have a database of their own in one PostgreSQL:
+// Runs a command whose gateways each have their own database in one PostgreSQL:
 //
 //   node tests/support/js/with_postgres.mjs node --test tests/integration/queues.test.mjs
 //

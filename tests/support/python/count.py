@@ -7,7 +7,7 @@ It counts the lines of TAP (`ok`, `not ok`: cmocka, node, our lints), of the con
 scripts (`PASS`, `FAIL`, `WARN`) and of e2e.mjs (`ok   name`, `FAIL name`). A skipped
 test counts as failed. A TAP test that has subtests is counted by them: its own line follows
 their plan, which is indented deeper. A program that reported no failure
-but ended with another status than 0, reported no test, or did not keep its plan, counts as one
+but exited with a status other than 0, reported no test, or did not keep its plan, counts as one
 failure.
 """
 import re

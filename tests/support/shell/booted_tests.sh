@@ -79,7 +79,7 @@ begin_clients() {
     until_it grep -q busy /srv/clients.busy
 }
 
-# Ends the clients. Fails if a request was refused, or was cut and MAY_BE_CUT is not yes.
+# Stops the clients. Fails if a request was refused, or was cut and MAY_BE_CUT is not yes.
 end_clients() { # MAY_BE_CUT
     kill -TERM "$clients"
     wait "$clients"
@@ -230,7 +230,7 @@ supervises() {
 }
 
 # The bundle's tasks write their events into a folder that the unit lets them write to. Deployed versions need
-# Node 20; on a release with an older one the test says so.
+# Node 20; on a release with an older one, the test reports that.
 executes_what_is_deployed() {
     local events=/var/lib/runcast-supervise/events run user node
     node=$(node -p 'process.versions.node.split(".")[0]')

@@ -1,7 +1,7 @@
 # roots.sh - roots of releases of Debian, in which scripts try things as on new machines.
 #
 # Sourced after deploy/packages.sh by scripts that root starts. They get $roots, a temporary folder for
-# roots, which is removed at the end, after every process in them was ended:
+# roots, which is removed at the end, after every process in them was killed:
 #
 #   make_root "$roots/r" bookworm sudo curl      installed by mmdebstrap
 #   inside "$roots/r" root /folder command…      in namespaces of its own for processes and mounts
@@ -30,7 +30,7 @@ mirror() { # NAME
     echo "${found:-http://deb.debian.org/$1}"
 }
 
-# Runs a command that ends with this script, and whose mounts do, too.
+# Runs a command that is killed, and whose mounts disappear, when this script exits.
 apart() { # COMMAND…
     local status=0
     unshare --mount --pid --fork --kill-child "$@" &

@@ -1,4 +1,4 @@
-/* shim_escape.c - an attacker in the gateway who tries to get out, in any of its
+/* shim_escape.c - an attacker in the gateway that tries to get out, in any of its
  * threads.
  *
  *   LD_PRELOAD=shim_escape.so  SHIM_ESCAPE=file  SHIM_DATA=folder  SHIM_OUTSIDE=folder  gateway

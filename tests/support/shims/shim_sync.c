@@ -5,7 +5,7 @@
  *
  * SHIM_TRACE gets one line per event, in the order in which they happened:
  *
- *   begin <fd> <path>       a sync was asked for
+ *   begin <fd> <path>       a sync was requested
  *   sync <fd> <path>        it returned and succeeded
  *   failed <fd> <path>      it returned EIO
  *   send <fd> <bytes> <n> <start>

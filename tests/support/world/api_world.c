@@ -1,4 +1,4 @@
-/* api_world.c - makes the parts of the world, and makes calls on connections of its own. */
+/* api_world.c - makes the parts of the world, and makes calls on its own connections. */
 #include "tests/support/world/api_world.h"
 
 #include <stdio.h>

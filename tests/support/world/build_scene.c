@@ -22,7 +22,7 @@ static const char manifest_text[] =
     "\"/app/t.mjs\"}],\"indexControllerEntryPoint" ENTRY "index.mjs\","
     "\"runControllerEntryPoint" ENTRY "run.mjs\",\"indexWorkerEntryPoint" ENTRY
     "iw.mjs\",\"runWorkerEntryPoint" ENTRY "rw.mjs\"}";
-/* npm deletes unknown files, and installs one package, which is writable for others. */
+/* npm deletes unknown files, and installs one package, which others can write to. */
 static const char npm_script[] =
     "#!/bin/sh\nset -e\ntest -f package.json; test -f build.json; test ! -e c.mjs\n"
     "echo npm \"$@\" \"$TOKEN\" \"${TRIGGER_SECRET_KEY-none}\"\n"

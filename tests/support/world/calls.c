@@ -1,4 +1,4 @@
-/* calls.c - begins each operation, runs turns until its done came, returns its status. */
+/* calls.c - begins each operation, runs turns until it is done, returns its status. */
 #include "tests/support/world/calls.h"
 
 #include <stdio.h>

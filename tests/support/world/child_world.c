@@ -1,4 +1,4 @@
-/* child_world.c - runs jobs until they have ended, and finds what remains of them. */
+/* child_world.c - runs jobs until they have finished, and finds what remains of them. */
 #include "tests/support/world/child_world.h"
 
 #include <dirent.h>

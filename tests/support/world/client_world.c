@@ -24,7 +24,7 @@ void client_world_open(struct client_world *world)
     struct failure why;
     char text[64];
     *world = (struct client_world){ 0 };
-    alarm(WATCHDOG_S);        /* a test that waits in vain is ended, and fails */
+    alarm(WATCHDOG_S);        /* a test that waits in vain is killed, and fails */
     signal(SIGPIPE, SIG_IGN); /* OpenSSL on the far side may write to a closed socket */
     uv_loop_init(&world->uv);
     world->loop = loop_create(&world->uv);

@@ -75,7 +75,7 @@ void net_world_open(struct net_world *world, struct server_options options)
 {
     struct failure why = { 0 };
     *world = (struct net_world){ 0 };
-    alarm(WATCHDOG_S);               /* a test that waits in vain is ended, and fails */
+    alarm(WATCHDOG_S);               /* a test that waits in vain is killed, and fails */
     metrics[M_HTTP_CONNECTIONS] = 0; /* a failed test has left its own */
     metrics[M_WS_CONNECTIONS] = 0;
     uv_loop_init(&world->uv);

@@ -1,4 +1,4 @@
-/* websocket_scene.c - notes the client's events, and speaks for the server. */
+/* websocket_scene.c - notes the client's events, and plays the server. */
 #include "tests/support/world/websocket_scene.h"
 
 #include <openssl/evp.h>

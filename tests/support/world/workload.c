@@ -117,7 +117,7 @@ static void draw_item(struct trigger_work *work, size_t i, bool with_key)
     const struct story *parent = chance(draws, 100) ? any_story(work->workload) : NULL;
     struct slice tags[2];
     size_t count = draw(draws, 3);
-    /* Ids that repeat with the seed, in an order of their own. */
+    /* Ids that repeat with the seed, in their own order. */
     snprintf(item->id, sizeof(item->id), "run_%03u%06u", draw(draws, 1000),
              ++work->workload->last_id);
     memcpy(run->id, item->id, sizeof(run->id));
