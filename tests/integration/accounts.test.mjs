@@ -1,5 +1,5 @@
 // Organizations, projects, users and their tokens, made with the program as an operator does and read as the official
-// clients do; and what ends when a credential ends.
+// clients do; and what is cut off when a credential becomes invalid.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import net from "node:net";
@@ -160,7 +160,7 @@ describe("a personal token", () => {
   });
 });
 
-/** Opens everything that stays open with a credential of dev. ends() resolves when all of it has ended. */
+/** Opens everything that stays open with a dev credential. ends() resolves when all of it is closed. */
 async function openEverything(t, token) {
   const socket = await RunsSocket.open({ port: gateway.port, token, hello: {} });
   t.after(() => socket.cut());

@@ -1,4 +1,4 @@
-// Archived branches: whatever is open on one ends, its runs are canceled, and it leaves memory.
+// Archived branches: whatever is open on one is closed, its runs are canceled, and it leaves memory.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";

@@ -1,5 +1,5 @@
 // Backups and restores: what a backup contains, when it is refused, and what remains of a failed one. Also how a
-// database is refused whose encryption key is missing.
+// database without its encryption key is refused.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -161,7 +161,8 @@ test(`a client whose position is from before a restore starts again with a snaps
   await gateway.stop();
   assert.match((await runProgram(["restored", "--data", path.join(elsewhere, "nothing")])).stderr, /there is no runcast data/);
 
-  // Without its key, or with a different one, the data could not be opened: the restore says so and changes nothing.
+  // Without its key, or with a different one, the data could not be opened: the restore reports that and changes
+  // nothing.
   const key = path.join(gateway.data, "encryption.key"), right = fs.readFileSync(key);
   const restored = (env) => runProgram(["restored", "--data", gateway.data], { env });
   fs.rmSync(key);

@@ -103,7 +103,7 @@ test("without the gateway's metrics token its metrics are left out, and the benc
   assert.equal(figures.turns, undefined);
 });
 
-/** A relay that cuts one subscriber at its first frame after the answers to its upgrade and its subscription. */
+/** A relay that cuts one subscriber at its first frame after the responses to its upgrade and its subscription. */
 async function startRelay(t, gateway) {
   const { hostname, port } = new URL(gateway.url);
   let upgrades = 0;

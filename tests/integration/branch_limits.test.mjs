@@ -63,7 +63,7 @@ async function pause(i) {
   return gateway.post("/api/v1/queues/hello/pause", { type: "task", action: "pause" }, onBranch(i));
 }
 
-/** How many of the calls are accepted, one from each branch in turn; the first refusal says why. */
+/** How many of the calls are accepted, one from each branch in turn; the first refusal gives the reason. */
 async function taken(call, { ok = [200, 201], rounds = 1 } = {}) {
   let count = 0, refusal;
   for (let round = 0; round < rounds; round++)

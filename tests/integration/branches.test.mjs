@@ -1,4 +1,4 @@
-// Preview branches: environments of their own that share one key.
+// Preview branches: separate environments that share one key.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";

@@ -14,7 +14,7 @@ import { fakeNode, isRoot, processesOf, runnerUid, Supervisor, versionsFolder } 
 
 const quick = ["--deploy-hold", "20s", "--dequeue-wait", "2s"];
 
-/** A folder with an npm that does what the test's script says. */
+/** A folder with an npm that executes the test's script. */
 function fakeNpm(script) {
   const folder = path.join(versionsFolder(), "..", "bin");
   fs.mkdirSync(folder, { mode: 0o755 });
@@ -237,9 +237,9 @@ function sharedFolder() {
   fs.chmodSync(folder, 0o777);
   return folder;
 }
-/** JavaScript for an index: hangs the first time, ends the second time. */
+/** JavaScript for an index: hangs the first time, exits the second time. */
 const hangsOnce = (folder) => `if (!fs.existsSync("${folder}/once")) { fs.writeFileSync("${folder}/once", ""); console.log("hangs"); await new Promise((resolve) => setTimeout(resolve, 1e9)); }`;
-/** Returns true if a file of a process contains this text; false if the process has ended. */
+/** Returns true if a file of a process contains this text; false if the process has exited. */
 function says(pid, file, text) {
   try { return fs.readFileSync(`/proc/${pid}/${file}`, "utf8").includes(text); } catch { return false; }
 }

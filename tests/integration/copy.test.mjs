@@ -18,7 +18,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 let postgres;
 before(async () => { postgres = await startPostgres(); });
 
-/** A schema of the test's own. */
+/** The test's own schema. */
 let schemas = 0;
 const ownSchema = () => `test_${++schemas}`;
 
@@ -116,7 +116,7 @@ async function fill(gateway) {
   return { worker, attempt, runs, batch: batch.id, token: token.id };
 }
 
-/** A response without values of the moment: which workers the gateway has met, when a key was used last. */
+/** A response without momentary values: which workers the gateway has seen, when a key was last used. */
 const settled = (name, value) => (["waitingFor", "lastUsedAt"].includes(name) ? undefined : value);
 
 /** Every response that a client may request, by its address. */

@@ -50,7 +50,7 @@ async function judge({ gateway, mirror, postgres }, writers, { stored = postgres
   return tookMs;
 }
 
-/** Neither the gateway, nor the epoch, nor a subscriber started again. */
+/** The subscriber was never cut, the epoch is the same, and the gateway kept the lead. */
 function judgeUnmoved({ gateway, mirror, epoch }) {
   assert.ok(mirror.socket, "the subscriber was never cut");
   assert.equal(mirror.epoch, epoch);

@@ -1,4 +1,4 @@
-// Each decision and its reason is logged at debug, and at no other level: each one is brought about, at debug and at
+// Each decision and its reason is logged at debug, and at no other level: each one is provoked, at debug and at
 // another level.
 import assert from "node:assert/strict";
 import fs from "node:fs";

@@ -1,5 +1,5 @@
-// Deleted organizations and projects: what must be confirmed, what ends at once, what has left the database in the end,
-// and that another project is not affected.
+// Deleted organizations and projects: what must be confirmed, what ends at once, what has left the database at the
+// end, and that another project is not affected.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

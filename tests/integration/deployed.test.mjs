@@ -40,7 +40,7 @@ after(() => gateway.stop());
 
 // ---- the process ----
 
-/** A worker process that ends with the test: its events, and a wait for the first of a kind. */
+/** A worker process that stops with the test: its events, and a wait for the first of a kind. */
 function startWorker(t, { to = gateway, key = token } = {}) {
   const child = spawn(process.execPath, [path.join(here, "../support/js/plain_worker.mjs")],
     { env: { ...process.env, URL: to.url, WORKER_TOKEN: key, HEARTBEAT_MS: "200" }, stdio: ["ignore", "pipe", "inherit"] });
@@ -265,7 +265,7 @@ test("a dequeue is held for as long as the setting says", async (t) => {
   }
 });
 
-/** Dequeues on a connection of its own; got() returns true when the response has arrived. */
+/** Dequeues on its own connection; got() returns true when the response has arrived. */
 async function dequeueByItself(gateway, key) {
   const socket = net.connect(gateway.port, "127.0.0.1").on("error", () => {});
   let text = "";
@@ -283,7 +283,7 @@ test("a run whose worker closes the connection while it is handed over goes to t
   for (let i = 0; i < 10; i++) {
     const { socket, got } = await dequeueByItself(own, key);
     const triggering = worker.trigger("double"), begin = process.hrtime.bigint();
-    while (process.hrtime.bigint() - begin < BigInt(i) * 300_000n) await new Promise(setImmediate); // each time at another moment
+    while (process.hrtime.bigint() - begin < BigInt(i) * 300_000n) await new Promise(setImmediate); // a different moment each time
     socket.destroy();
     const id = await triggering;
     if (got()) await worker.cancel(id); // the response arrived in time: the run is this worker's

@@ -165,7 +165,7 @@ test("a deployment whose cancellation cannot be written is canceled when the dis
   const { gateway, cli } = await start(t, [], { preload: "shim_sync", env: { SHIM_CONTROL: control } });
   const named = { externalId: "ci-1" };
   const [one, two] = [await cli.artifact(), await cli.artifact()];
-  cli.initialize(cli.body(one, named)).catch(() => { /* it waits for a builder until the gateway ends */ });
+  cli.initialize(cli.body(one, named)).catch(() => { /* it waits for a builder until the gateway exits */ });
   const listed = async () => (await cli.get("/api/v1/deployments")).json.data.map(({ status }) => status);
   await until(async () => (await listed())[0] === "PENDING", { what: "the first waits for a builder" });
   fs.writeFileSync(control, "enospc");
@@ -203,7 +203,7 @@ test("while the disk is full no upload is accepted, and what is there stays", as
   await gateway.stop();
 });
 
-// ---- the gateway ends in the middle ----
+// ---- the gateway exits in the middle ----
 
 const states = {
   PENDING: async () => {},

@@ -97,7 +97,7 @@ test("the fifth try is answered while the version is still being built", async (
 test("a drain answers held calls, and the next gateway continues the deployment", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "30s", "--dequeue-wait", "30s"]);
   const id = randomUUID(), body = cli.body(await cli.artifact());
-  /** Uses a connection of its own, which stays open while the gateway drains. */
+  /** Uses its own connection, which stays open while the gateway drains. */
   const ask = (target, key, body) => fetch(gateway.url + target, { method: "POST", headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "x-trigger-request-idempotency-key": id }, body: JSON.stringify(body) });
   const held = ask("/api/v1/deployments", keys.prod, body);
   await builder.take();

@@ -206,7 +206,8 @@ describe("with a shim between gateway and disk", () => {
   });
 });
 
-/** A program that mounts something, which only it sees, and is the gateway then; undefined when there is no right to. */
+/** A program that mounts something, which only it sees, and then becomes the gateway; undefined without the right to
+ * mount. */
 function mounting(what, folder) {
   const mount = (then) => ["-m", "sh", "-c", `mount ${what} ${folder} && ${then}`];
   try {

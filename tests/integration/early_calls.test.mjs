@@ -13,8 +13,8 @@ const AT = "/api/v1/tasks/early/trigger";
 const HELD_MS = 7900; // a standby holds a call for 8 s, by a clock that it reads once a turn
 const CONNECT_MS = 200; // HAProxy tries for 250 ms to connect to a standby
 
-/** Adds to a response whether it is the refusal of a standby, how long it took, and whether it is a refusal of a standby or of
- *  HAProxy that came earlier than it may. */
+/** Adds to a response whether a standby refused it, how long it took, and whether a standby or HAProxy refused it
+ * earlier than allowed. */
 async function judged(call) {
   const began = performance.now(), reply = await call(), ms = performance.now() - began;
   const refused = reply.status === 503 && /standby/.test(reply.text);

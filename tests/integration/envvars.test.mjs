@@ -1,5 +1,5 @@
 // Environment variables over HTTP: with a secret key and with a personal access token, which calls are refused and
-// change nothing, which variables tasks get, and that no secret is ever found in clear.
+// change nothing, which variables tasks get, and that no secret is ever found in plain text.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";

@@ -1,4 +1,5 @@
-// A gateway with --execute: its supervise role starts with it, outlives its kill, and ends with it.
+// A gateway with --execute: its supervise role starts with it, survives a kill of the gateway, and
+// stops when the gateway stops.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";

@@ -1,4 +1,4 @@
-// Calls with ?wait=: answered when the run or batch has ended, or as it is when the time is up.
+// Calls with ?wait=: answered when the run or batch has finished, or with its current state when the time is up.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";

@@ -1,4 +1,4 @@
-// No environment learns anything of another. Three environments of two projects, with equal tags, keys, tasks,
+// No environment learns anything about another. Three environments of two projects, with equal tags, keys, tasks,
 // queues and batches, use the gateway at random over every transport. Each guesses the ids, tokens and positions of the
 // others. Two oracles judge the responses:
 //
@@ -320,7 +320,7 @@ class Actor {
     await this.askBoth("a deployment", asked, (one) => ({ method: "GET", key: side.key, ...make(one) }));
   }
 
-  /** Spans sent to a signed address of its own, for its own runs and for those of others. */
+  /** Spans sent to its own signed address, for its own runs and for those of others. */
   async trace() {
     const { side, random } = this, address = this.pick(side.telemetry), about = random.pick(sides), run = this.pick(about.runs);
     if (!address || !run) return;
@@ -354,7 +354,7 @@ class Actor {
         const { body } = await this.ask("bulk", { method: "GET", path: `/api/v1/bulk-actions/${id}`, key: side.key });
         const { status, counts } = JSON.parse(body);
         if (status !== "PENDING") return JSON.stringify({ status, counts });
-        await sleep(5); // asks again
+        await sleep(5); // retries
       }
     };
     if (!theirs.length) return;
@@ -379,7 +379,7 @@ class Actor {
     await this.askBoth("a project", stranger.ref, (one) => ask(one, id));
   }
 
-  /** A personal token reaches the projects of its organization, and must not learn of others. */
+  /** A personal token reaches the projects of its organization, and must not learn about others. */
   async person() {
     const { side, random } = this, stranger = sides.find((one) => one.pat !== side.pat);
     const sees = sides.filter((one) => one.pat === side.pat).map((one) => one.letter).join("");
@@ -421,7 +421,7 @@ async function work(side, pipe, over) {
   for (let n = 0; !over(); n++) {
     const currentWorker = n % 3 ? id : sides[n % sides.length].workers[0] ?? id; // sometimes the worker of another side
     const { json: { dequeuedMessages: [message] } } = await call("/engine/v1/dev/dequeue", { currentWorker, oldWorkers: [] });
-    if (!message) { await new Promise((resolve) => setTimeout(resolve, 20)); continue; } // asks again
+    if (!message) { await new Promise((resolve) => setTimeout(resolve, 20)); continue; } // retries
     const { run: { friendlyId: run }, snapshot } = message;
     const at = (what) => `/engine/v1/dev/runs/${run}/snapshots/${what}`;
     const { json } = await call(`${at(snapshot.friendlyId)}/attempts/start`, { isWarmStart: true });

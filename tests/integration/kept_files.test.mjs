@@ -18,7 +18,7 @@ const PIECE = 256 * 1024;
 /** Incompressible, so it is about that many bytes. */
 const bundleOf = (bytes) => gzipSync(randomBytes(bytes), { level: 0 });
 
-/** A gateway that leads, through a relay of its own, and clients that deploy to it. */
+/** A gateway that leads, through its own relay, and clients that deploy to it. */
 async function start(t) {
   const postgres = await startPostgres({ t }), relay = await PgRelay.start(postgres, t);
   const gateway = await startGateway({ t, ...onDatabase(postgres, "a", { url: relay.url, options }) });

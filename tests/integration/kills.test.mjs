@@ -1,6 +1,6 @@
-// Gateway, supervise role and controllers are killed at random moments while runs of two versions execute. Each process
-// logs to a file of its own, and the files are judged at the end: no acknowledged run is lost, no attempt is in two
-// processes, no finished run starts again, and each attempt that was killed is followed by the next.
+// Gateway, supervise role and controllers are killed at random moments while runs of two versions execute. Each
+// process logs to its own file, and the files are judged at the end: no acknowledged run is lost, no attempt is in
+// two processes, no finished run starts again, and each attempt that was killed is followed by the next.
 //
 //   SEED=1 RUNS=1000 KILLS=20 node kills.test.mjs
 import assert from "node:assert/strict";
@@ -37,7 +37,7 @@ const payloads = {
 };
 const weights = { finish: 2, sleep: 4, retry: 2, wait: 2, parent: 2 };
 
-/** The events of the controllers, one list for each run, in the order of time. */
+/** The events of the controllers, one list for each run, in chronological order. */
 function readEvents(folder) {
   const byRun = new Map();
   for (const name of fs.readdirSync(folder)) {
@@ -97,7 +97,7 @@ test("no kill loses a run, or makes an attempt execute twice", { timeout: 180_00
     controller: async () => {
       const pids = processesOf(path.join(folder, "versions"));
       if (!pids.length) return false;
-      try { process.kill(random.pick(pids), "SIGKILL"); } catch { return false; } // it has ended by itself
+      try { process.kill(random.pick(pids), "SIGKILL"); } catch { return false; } // it has exited by itself
     },
   };
   const remaining = async () => {

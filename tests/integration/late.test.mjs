@@ -1,5 +1,5 @@
 // A gateway whose turns have no time left when they begin, as under sustained load: work that is cut into units
-// advances by one unit a turn, and ends.
+// advances by one unit a turn, and finishes.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 

@@ -1,4 +1,4 @@
-// Log lines about requests, and audit lines: which ones there are, and what is in none of them.
+// Log lines about requests, and audit lines: which ones exist, and what none of them contains.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

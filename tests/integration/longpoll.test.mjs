@@ -20,7 +20,7 @@ const electric = { "x-trigger-electric-version": "1.0.0-beta.1" };
 const v4 = { ...electric, "x-trigger-api-version": "2025-07-16" };
 const current = { headers: { control: "up-to-date" } };
 
-/** One request; position is that of the response before. */
+/** One request; position comes from the previous response. */
 async function poll(path, { to = gateway, position, live = false, key = keys.dev, headers = v4, query = {}, signal } = {}) {
   const url = new URL(to.url + path);
   for (const [name, value] of Object.entries({ offset: "-1", ...position, ...query, ...(live && { live: "true", cursor: "1" }) }))
@@ -111,7 +111,7 @@ describe("a snapshot", () => {
     const coding = async (accepted) => (await poll(`/realtime/v1/runs/${id}`, { headers: { ...v4, "accept-encoding": accepted } })).headers.get("content-encoding");
     for (const accepted of ["gzip;q=0.5", "deflate, gzip ; q=0.001", "br;q=1.0, gzip; q=1", "identity;q=0,gzip"]) assert.equal(await coding(accepted), "gzip", accepted);
     for (const refused of ["gzip;q=0", "gzip; q=0", "gzip ; q=0.000", "deflate", "x-gzip", "gzip;q=0, *"]) assert.equal(await coding(refused), null, refused);
-    const large = await trigger({}, { payload: "z".repeat(1 << 20) }); // large enough to take a turn of its own
+    const large = await trigger({}, { payload: "z".repeat(1 << 20) }); // large enough to take a separate turn
     assert.equal((await poll(`/realtime/v1/runs/${large.id}`, { headers: { ...v4, "accept-encoding": "gzip" } })).headers.get("content-encoding"), null);
   });
 

@@ -63,7 +63,7 @@ test("sessions and waiting workers are counted while they last, and the age of t
   assert.deepEqual(await all("sessions", "unserved_environments", "waiting_workers"), [1, 0, 0], "it executes");
   assert.deepEqual([await oldest("dev"), await oldest("prod")], [0, 0]);
 
-  // Outside of dev no worker asks: the older run counts, also when its queue is paused.
+  // Outside of dev no worker dequeues: the older run counts, also when its queue is paused.
   const prod = await Worker.register(gateway, { tasks: ["hello"], key: keys.prod });
   const first = await prod.trigger("hello");
   assert.equal((await gateway.post("/api/v1/queues/hello/pause", { type: "task", action: "pause" }, { key: keys.prod })).status, 200);

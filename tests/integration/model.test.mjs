@@ -54,7 +54,7 @@ class World {
     for (const one of [this.recorder, ...this.present]) if (!one.socket) await one.connect();
   }
 
-  /** Waits until nothing happens any more, and every client has the last state. */
+  /** Waits until nothing more happens, and every client has the last state. */
   async rest() {
     for (const one of this.subscribers) one.resume();
     await this.connectAll();

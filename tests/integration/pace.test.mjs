@@ -77,7 +77,7 @@ test("a parent's slots in its queue and of its key are free for the children tha
   await gateway.stop();
 });
 
-// The CLI keeps a run, and counts it, until it has ended, also while it waits.
+// The CLI keeps a run, and counts it, until it has finished, even while it waits.
 test("however many parents wait, a worker that counts them as the CLI does reaches their children", async (t) => {
   const gateway = await start(t, "--dev-concurrency", "4");
   const worker = await Worker.register(gateway, { tasks: ["parent", "leaf"] });

@@ -16,7 +16,7 @@ const key = "5e".repeat(32);
 let postgres;
 before(async () => { postgres = await startPostgres(); });
 
-/** A schema of the test's own. */
+/** The test's own schema. */
 let schemas = 0;
 const ownSchema = () => ["--database-schema", `test_${++schemas}`];
 
@@ -167,7 +167,7 @@ test("an idle gateway sends one statement a second", async (t) => {
   do {
     [began, before] = [Date.now(), count()];
     await sleep(1000); // the time of one statement
-  } while (count() - before > 1); // a start has statements of its own
+  } while (count() - before > 1); // a start has its own statements
   await until(() => count() - before >= 10, { timeoutMs: 60_000, what: "ten statements" });
   assert.ok(Date.now() - began > 8000, `${count() - before} statements in ${Date.now() - began} ms`);
   await gateway.stop();

@@ -133,7 +133,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       const connection = await RawConnection.open(proxy.plainPort);
       const head = `POST /api/v1/tasks/hello/trigger HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${keys.dev}\r\ncontent-type: application/json\r\n`;
       await connection.send(`${head}expect: 100-continue\r\ncontent-length: 13\r\n\r\n`);
-      // Caddy sends it by itself, or passes on the gateway's with headers of its own, or both.
+      // Caddy sends it by itself, or passes on the gateway's with its own headers, or both.
       await connection.read((text) => /^HTTP\/1\.1 100 .*\r\n\r\n/s.test(text));
       connection.take();
       await connection.send('{"payload":1}');
@@ -168,7 +168,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       const count = () => gateway.metric("runcast_http_requests_total");
       /** How many responses the proxy gives to the bytes and a valid request after them, and how many the gateway
        *  gave. */
-      async function counted(bytes, patience = 300) { // a proxy that waits for more says nothing
+      async function counted(bytes, patience = 300) { // a proxy that waits for more sends nothing
         const before = await count();
         const connection = await RawConnection.open(proxy.plainPort);
         await connection.send(Buffer.from(bytes + twin, "latin1"));
@@ -180,8 +180,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
         connection.destroy();
         return { answers: answers(), reached };
       }
-      // Caddy passes on no response before it has the whole body: a body that never comes is a request that it knows
-      // of.
+      // Caddy passes on no response before it has the whole body, so it waits if the body never comes.
       const unanswered = kind === "caddy" ? 1 : 0;
       let seen;
       for (let attempt = 0; attempt < 3; attempt++) { // HAProxy probes /readyz from time to time

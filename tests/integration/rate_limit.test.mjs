@@ -1,4 +1,4 @@
-// --rate-limit: a limit of its own for each environment and each token, and an official SDK that waits until it may
+// --rate-limit: a separate limit for each environment and each token, and an official SDK that waits until it may
 // retry.
 import assert from "node:assert/strict";
 import path from "node:path";

@@ -1,5 +1,5 @@
-// Calls that are repeated after another one came between, as by a client whose response was lost: request keys k1,
-// k2, k1 have two effects, and the third response is that of the first call.
+// Calls that are repeated after another call, as by a client whose response was lost: request keys k1,
+// k2, k1 have two effects, and the third response equals the first.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";

@@ -30,7 +30,7 @@ class Listener {
   knows(run, metadata) { if (metadata) this.known.set(run, metadata.n); }
 }
 
-/** Like a page: reconnects when the gateway asks for it, with the position. */
+/** Like a page: reconnects when the gateway requests it, with the position. */
 class Socket extends Listener {
   async listen() {
     const mirror = this.mirror = new RunsMirror({ port: this.port, token: keys.prod }), receive = mirror.receive.bind(mirror);

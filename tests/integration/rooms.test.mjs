@@ -1,5 +1,5 @@
-// Memory that clients can make the gateway hold: quotas for unfinished bodies and unread responses, and who shares
-// them.
+// Memory that clients can make the gateway hold: quotas for unfinished bodies and unread responses, and which
+// clients share them.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import net from "node:net";
@@ -77,7 +77,7 @@ test("unfinished bodies of workers share a quota, and return it", async (t) => {
   assert.ok(bodies.filter(statusOf).every((one) => statusOf(one) === 503), "refused for want of room");
   assert.match(bodies.find(statusOf).received.toString(), /use all memory of/);
 
-  // A secret key has a quota of its own.
+  // A secret key has its own quota.
   assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "x".repeat(100_000) })).status, 200);
   for (const body of bodies) body.destroy();
   await until(async () => (await gateway.http.request("POST", target, { key: stdout.trim(), body: {} })).status !== 503, { what: "room" });
@@ -179,7 +179,7 @@ test("unread responses take a limited amount of memory", async (t) => {
   assert.equal(statusOf(readers.at(-1)), 503);
   assert.match(readers.at(-1).received.toString(), /retry-after: 1\r\n/i);
 
-  // Lists are refused too, for they may be long; writes to runs continue.
+  // Lists are refused too, since they may be long; writes to runs continue.
   assert.equal((await gateway.get(`/api/v3/runs/${id}`)).status, 503);
   assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "1" })).status, 200);
   for (const reader of readers) reader.destroy();
@@ -265,7 +265,7 @@ test("runs that are read from the store for many clients at once stay within the
   assert.ok(shown.length > 8, `${shown.length} are shown`);
   assert.ok(refused.length && refused.every(({ first }) => /^HTTP\/1.1 503[^]*retry-after: 1\r\n/i.test(first)));
 
-  // After they were read the quota is free again.
+  // Once they have been read, the quota is free again.
   for (const reader of readers) { reader.reads = true; reader.resume(); }
   await until(() => shown.every(({ came }) => came > 9 * MIB), { what: "all of the answers" });
   assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key: token })).json.output.length, 9 * MIB);

@@ -1,5 +1,5 @@
-// The gateway's own process is sandboxed: no thread of it can reach other files, programs or processes, and the gateway
-// needs nothing of what is refused. The processes that it starts for --execute are not in that sandbox.
+// The gateway's own process is sandboxed: no thread of it can reach other files, programs or processes, and the
+// gateway needs nothing that is refused. The processes that it starts for --execute are not in that sandbox.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";

@@ -225,7 +225,7 @@ test("SIGHUP ends no gateway that starts or stops: an early one is handled when 
   await until(() => service.count("RELOADING=1") === 1 || service.count("READY=1") === 2, { what: "it has reloaded" });
   service.send("stop");
   while (!service.ends().length) {
-    try { process.kill(pid, "SIGHUP"); } catch { /* the process has ended */ }
+    try { process.kill(pid, "SIGHUP"); } catch { /* the process has exited */ }
     await new Promise((resolve) => setTimeout(resolve, 1)); // a signal in each millisecond of the stop
   }
   assert.deepEqual(service.ends(), [0]);

@@ -1,5 +1,5 @@
 // A slow reader is alive; a client that neither reads nor sends anything is not. In real time: the buffers that both
-// kernels have for a reader do not follow a clock of ours.
+// kernels have for a reader do not follow a clock that we set.
 import assert from "node:assert/strict";
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";

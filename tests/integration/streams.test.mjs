@@ -359,7 +359,7 @@ describe("credentials", () => {
       [[`write:inputStreams:${id}`], senders], [["write:inputStreams"], senders],
       [["write:inputStreams:run_other", "read:runs:run_other", "write:runs"], { ...senders, send: 403 }],
     ];
-    await cancel(id); // so that readers end at once
+    await cancel(id); // so that readers finish at once
     for (const [scopes, expected] of cases) {
       const key = await publicToken(gateway, { scopes });
       for (const [name, status] of Object.entries(expected)) {
@@ -453,7 +453,7 @@ describe("many environments", () => {
       env.id ??= (await own.post("/api/v1/tasks/t/trigger", { payload: "1", options: {} }, env)).json.id;
       for (let i = 0; i < parts; i++) assert.equal((await own.post(pathOf(env.id, "self/k/append"), "x".repeat(45_000), env)).status, 200);
     };
-    const statusOf = async (env) => { // a stream that has all its chunks is 200, and ends because its run has ended
+    const statusOf = async (env) => { // a stream that has all its chunks is 200, and ends because its run has finished
       assert.equal((await own.post(`/api/v2/runs/${env.id}/cancel`, {}, env)).status, 200);
       return (await own.get(pathOf(env.id, "k"), env)).status;
     };

@@ -46,7 +46,7 @@ async function begin(t, { options = [], gatewayOptions = [], about } = {}) {
   return { gateway, token, worker, folder, version, supervisor, events, ended, trigger, when };
 }
 
-/** A proxy that does not tell the gateway about clients that leave, as HAProxy does by default: { url, dropped };
+/** A proxy that, like HAProxy by default, hides from the gateway when clients leave: { url, dropped };
  *  dropped: how many clients left that had sent a dequeue. */
 async function startSilentProxy(t, port) {
   const open = new Set(), proxy = { dropped: 0 };

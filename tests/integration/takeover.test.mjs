@@ -1,5 +1,5 @@
 // Two gateways on one PostgreSQL behind HAProxy, and clients that write through it. The leader is killed, suspended,
-// cut off from the database, or stopped: the other one serves soon, nothing acknowledged is lost or there twice, and
+// cut off from the database, or stopped: the other one serves soon, nothing acknowledged is lost or duplicated, and
 // subscribers resume.
 import assert from "node:assert/strict";
 import path from "node:path";

@@ -1,4 +1,4 @@
-// Two organizations on one machine (--execute-tenants): each has a user of its own, permanently, and reaches nothing of
+// Two organizations on one machine (--execute-tenants): each has its own user, permanently, and can reach nothing of
 // the other.
 import assert from "node:assert/strict";
 import fs from "node:fs";

@@ -46,7 +46,7 @@ const claims = (more) => ({ sub: sub.dev, pub: true, iss: "https://id.trigger.de
 const token = (list, more) => signJwt(keys.dev, claims({ scopes: list, ...more }));
 const forUser = (list, more) => token(list, { act: w.act, ...more });
 
-/** Tokens that grant everything but are wrong in one point. */
+/** Tokens that grant everything but are wrong in one respect. */
 function makeBroken() {
   const all = claims({ scopes: ["admin"] });
   const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");

@@ -400,7 +400,7 @@ describe("the store", () => {
 });
 
 describe("shares of log storage", () => {
-  /** Sends logs of about that many bytes, in a run of its own. */
+  /** Sends logs of about that many bytes, in their own run. */
   async function logging(late, own, bytes) {
     const attempt = await take(late);
     for (let left = bytes; left > 0; left -= 100_000) await tell(attempt, logs(...Array.from({ length: 100 }, (_, k) => log(attempt.id, `${k}`, { more: { text: "x".repeat(1000) } }))), own);

@@ -101,7 +101,7 @@ test("two workers with different code in dev: each gets runs of its own tasks, a
   const early = await one.trigger("b");
   assert.equal(await one.status(early), "WAITING_FOR_DEPLOY");
   const two = await Worker.register(gateway, { tasks: ["b", "both", nightly("tocks")], queues: limited(2) });
-  assert.equal(await held, undefined); // it ends empty, so that each worker dequeues with what it has now
+  assert.equal(await held, undefined); // it returns empty, so that each worker dequeues with what it has now
   const [first, second] = [one.dequeue(), two.dequeue()];
   assert.deepEqual([(await second).id, (await second).message.backgroundWorker.friendlyId], [early, two.id]);
   const a = await one.trigger("a");

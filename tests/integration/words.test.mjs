@@ -1,4 +1,4 @@
-// The text of the command line and of the exit: help, an error reported once, the end of a terminal.
+// Text of the command line and at exit: help, an error that is reported once, a terminal that closes.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import path from "node:path";

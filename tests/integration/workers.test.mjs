@@ -150,7 +150,7 @@ test("a queue offers no more runs than its limit, per concurrency key", async ()
   const free = await worker.take(other); // queues take turns
   const copy = await worker.take(keyed);
   assert.equal(await worker.status(second), "QUEUED");
-  await copy.succeed(1); // frees a slot of its own copy of the queue only
+  await copy.succeed(1); // frees a slot only in its own copy of the queue
   const marker = await worker.trigger("free");
   await (await worker.take(marker)).succeed(1);
   await held.succeed(1);
@@ -176,7 +176,7 @@ test("a held dequeue is answered with the run that is triggered meanwhile", asyn
     const waiting = worker.dequeue();
     await until(async () => await gateway.metric("runcast_waiting_workers") === 1, { what: "it is held" });
     const id = await worker.trigger("hello");
-    const run = await waiting; // without a run it would be answered with none
+    const run = await waiting; // without a run, the response would be empty
     assert.equal(run?.id, id);
     await (await run.start()).succeed(1);
   }
