@@ -1,5 +1,5 @@
-// The official React hooks, EventSource and WebSocket in a real browser, on a page of another origin than the gateway's,
-// with public access tokens.
+// The official React hooks, EventSource and WebSocket in a real browser, on a page from a different origin than the
+// gateway's, with public access tokens.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// The client for pages (src/web/client) in a real browser, from the gateway's own address, on pages of another origin:
-// the README's pages, and the property test of tests/property/client.
+// The client for pages (src/web/client) in a real browser, from the gateway's own address, on pages of a different
+// origin: the README's pages, and the property test of tests/property/client.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -36,7 +36,7 @@ async function shows(tab, text, where = "body") {
   await until(find, { timeoutMs: 60_000, what: text }).catch((error) => assert.fail(`${error.message}; it shows ${shown}`));
 }
 
-/** Shows a React page, bundled as by a user's bundler. */
+/** Shows a React page, bundled as a user's bundler would. */
 async function showReact(tab, contents) {
   const { outputFiles } = await build({ stdin: { contents, resolveDir: here, loader: "jsx" }, bundle: true, write: false, jsx: "automatic", logLevel: "error",
     nodePaths: [path.join(here, "node_modules")], define: { "process.env.NODE_ENV": '"development"' },

@@ -1,4 +1,4 @@
-// A real browser for tests: Debian's Chromium, and pages from another origin than the gateway's.
+// A real browser for tests: Debian's Chromium, and pages from a different origin than the gateway's.
 //
 //   const browser = await startBrowser();
 //   const tab = await browser.open(t);
@@ -19,7 +19,7 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const html = `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">
 <title>runs</title><div id="root"></div><script src="/page.js"></script>`;
 
-/** Bundles page.jsx with the real hooks. Modules of Node are left out, as by any bundler for browsers. */
+/** Bundles page.jsx with the real hooks. Node's own modules are left out, as by any bundler for browsers. */
 async function bundle() {
   const { outputFiles } = await build({
     entryPoints: [path.join(here, "page.jsx")], bundle: true, write: false, platform: "browser",
@@ -39,7 +39,7 @@ function serve(files) {
   });
 }
 
-/** At a time-out, reports which resources keep the tests from ending. */
+/** On a time-out, reports which resources keep the tests from ending. */
 process.once("SIGTERM", () => {
   console.error("still open:", process.getActiveResourcesInfo().join(" "));
   process.exit(124);
@@ -68,7 +68,7 @@ export async function startBrowser() {
       await tab.page.goto(at);
       return tab;
     },
-    /** Ends the browser with all its processes, since one that stays would keep our pipes open. */
+    /** Kills the browser with all its processes, since one that survives would keep our pipes open. */
     async stop() {
       await browser.close();
       await server.kill();
@@ -143,7 +143,8 @@ class Tab {
   }
 }
 
-/** A browser whose profile is a folder, as a person's: it can be stopped and started again. Certificates are not checked. */
+/** A browser whose profile is a folder, like a person's: it can be stopped and started again. Certificates are not
+ * checked. */
 export async function startWithProfile(t, folder) {
   const context = await chromium.launchPersistentContext(folder, {
     executablePath: "/usr/bin/chromium", ignoreHTTPSErrors: true, args: ["--no-sandbox", "--disable-dev-shm-usage"],

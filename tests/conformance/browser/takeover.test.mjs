@@ -17,7 +17,7 @@ function showing(tab, id, fields) {
   }, { everyMs: 250, timeoutMs: WITHIN_MS, what: `the page shows ${JSON.stringify(fields)} of ${id}` });
 }
 
-/** Two pages with a hook each, of a run and of a tag. Both hooks stay mounted in all rounds. */
+/** Two pages with one hook each, for a run and for a tag. Both hooks stay mounted in all rounds. */
 class Pages {
   static async open(t, front, leader, { browser, key }) {
     const pages = Object.assign(new Pages(), { name: "hooks", front, key, tag: await browser.open(t), run: await browser.open(t), ids: [] });

@@ -1,4 +1,4 @@
-// runs.bulk.* of the official SDK 4.8.3, each call with what it gives back. See sdk-lib.mjs for the settings.
+// runs.bulk.* of the official SDK 4.8.3, each call with what it returns. See sdk-lib.mjs for the settings.
 import { cfg, op, prepare, finish, fails, near, once, uniq, assert, sdkPath } from "./sdk-lib.mjs";
 const { runs, tasks } = await import(sdkPath(process.env.SDK_DIR ?? process.cwd(), "sdk/dist/esm/v3/index.js"));
 

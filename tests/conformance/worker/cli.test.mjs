@@ -23,7 +23,7 @@ async function trigger(gateway, task, payload = {}, options = {}) {
 }
 const show = async (gateway, id) => (await gateway.get(`/api/v3/runs/${id}`)).json;
 
-/** Waits until wanted(run) is true, by default until the run has ended; returns the run. */
+/** Waits until wanted(run) is true, by default until the run has finished; returns the run. */
 async function settled(gateway, id, wanted = ({ status }) => FINAL.includes(status), timeoutMs = 40_000) {
   let run;
   try {
@@ -87,7 +87,7 @@ test("one session: versions, relatives, failures, cancels, and subscribers", asy
   await t.test("metadata reaches parent and root, also from tasks that end at once", async () => {
     const top = await settled(gateway, await trigger(gateway, "root"));
     const middle = await show(gateway, top.output.middle), leaf = await show(gateway, middle.output.leaf);
-    top.metadata.seen.sort(); // a waiting run flushes each second, one that ends at once does not
+    top.metadata.seen.sort(); // a waiting run flushes each second; one that finishes at once does not
     assert.deepEqual(top.metadata, { alone: true, child: "middle", seen: ["leaf", "middle"] });
     assert.deepEqual(middle.metadata, { mine: "middle", children: ["leaf"], count: 1 });
     assert.deepEqual(leaf.metadata, { mine: "leaf" });

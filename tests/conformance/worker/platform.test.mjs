@@ -1,6 +1,6 @@
 // Projects that use parts of Trigger.dev's platform that runcast lacks. The gateway does not refuse the declarations of the
-// official CLI, nor the members that both SDKs send by themselves. Commands for missing parts end with an error, and the
-// README lists them.
+// official CLI, nor the members that both SDKs send by themselves. Commands for missing parts fail with an error, and
+// the README lists them.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import fs from "node:fs";

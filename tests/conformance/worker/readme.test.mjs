@@ -27,7 +27,7 @@ function shell(gateway, folder, script, env = {}) {
   const scratch = temporaryFolder(), stub = pathToFileURL(path.join(workerFolder, "stub-net.mjs")).href;
   const child = spawn("bash", ["-c", `set -e\n${script}`], {
     cwd: folder,
-    detached: true, // its group ends with it
+    detached: true, // its process group is killed with it
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       ...process.env, HOME: scratch, TMPDIR: scratch, STUB_ANSWER: "1", NODE_OPTIONS: `--import ${stub}`, NO_COLOR: "1",

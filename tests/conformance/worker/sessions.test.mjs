@@ -1,5 +1,5 @@
-// Two official CLIs with different code in one environment. Each executes its own tasks, also after an edit, after a kill of
-// the gateway, and after the other CLI has ended. An edit does not affect runs that began before it.
+// Two official CLIs with different code in one environment. Each executes its own tasks, also after an edit, after a
+// kill of the gateway, and after the other CLI has exited. An edit does not affect runs that began before it.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -10,7 +10,7 @@ import { startGateway, temporaryFolder, until } from "../../support/js/gateway.m
 
 const head = `import { schedules, task, wait } from "@trigger.dev/sdk";\n`;
 const simple = (id, by) => `export const ${id} = task({ id: "${id}", run: async () => "${by}" });\n`;
-/** Tasks of a parent that waits for one child after the other; each returns the name of the code that executed it. */
+/** Tasks of a parent that waits for its children one by one; each returns the name of the code that executed it. */
 const family = (by) => `${simple("quick", by)}
 export const patient = task({ id: "patient", run: async ({ token }: { token: string }) => {
   await wait.forToken(token).unwrap();
@@ -118,7 +118,7 @@ test("each of two CLIs executes its own tasks", async (t) => {
     assert.deepEqual(await scheduled(), ["tocks"]);
   });
 
-  // A CLI counts as ended after a minute. Tasks that both have go to the other CLI within seconds.
+  // A CLI counts as gone after a minute. Tasks that both have go to the other CLI within seconds.
   await t.test("one continues when the other has ended, also with tasks that the other executed", async () => {
     await b.rebuild(() => two.write(second.replaceAll('"second"', '"newest"')));
     await until(async () => (await execute("both")).output === "newest", { timeoutMs: 120_000 });
