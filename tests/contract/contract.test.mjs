@@ -98,7 +98,7 @@ w.send = async (method, target, body, more) => {
   if (reply.status < 300) succeeded.add(operationId);
 };
 
-/** Requests a response that does not end; resolves with its head. */
+/** Requests a response that never ends; resolves with its head. */
 function begun(target, headers = {}) {
   return new Promise((resolve, reject) => {
     const request = http.get(gateway.url + target, { headers: { authorization: `Bearer ${keys.dev}`, ...headers } });

@@ -14,7 +14,7 @@ def root():
 
 def files_below(folder, *suffixes, others=OTHERS):
     """The files below a folder with one of the suffixes (any, when none is given), in order. Skips
-    the others, since to walk through node_modules takes seconds."""
+    the others, since walking through node_modules takes seconds."""
     found = []
     for where, folders, names in os.walk(folder):
         folders[:] = set(folders) - others

@@ -7,7 +7,7 @@ import sys
 from common import Rules, files, root
 
 RULE = "formatted by clang-format 14"
-AT_ONCE = 50  # files for each start of the tool, since a start takes longer than to read a file
+AT_ONCE = 50  # files for each start of the tool, since a start takes longer than reading a file
 
 
 def main():

@@ -10,7 +10,7 @@ FUNCTION = re.compile(r"^(static\b[^\n;{}=]*?|[a-z][\w *]*?)(\w+)\([^;{}]*\)\n\{
 OBJECT = re.compile(r"^(static\b|(?!extern\b|typedef\b)[a-z])[\w *]*?(\w+)"
                     r"(?:\[\w*\])*(?: = |;)", re.M)
 DECLARED = re.compile(r"^(?!static\b|typedef\b|return\b)[a-z][\w *]*?(\w+)\([^;{}]*\);", re.M)
-# A name that is a member, a tag or a label of an initialiser is not the function of that name.
+# A name that is a member, a tag or a label of an initializer is not the function of that name.
 USED = re.compile(r"(?<![\w.])(?<!->)(?<!struct )(?<!enum )(?<!union )([a-z]\w*)")
 
 

@@ -5,10 +5,10 @@
 #   add NAME GROUPS SECONDS NEEDS COMMAND…   declares a program; nothing runs yet
 #   run_programs                             runs those that were declared and selected
 #
-# A program starts when the programs that it NEEDS have ended. The longest of the programs that may
-# start goes first, by the table tests/run/times.txt. The table also has the share of a core that a
-# program uses. Programs start until they would use most of two cores, or five run. If the load of
-# the last minute is high, as on a busy or slow machine, only three or two run at once.
+# A program starts when the programs that it NEEDS have finished. The longest of the programs that
+# may start goes first, by the table tests/run/times.txt. The table also has the share of a core
+# that a program uses. Programs start until they would use most of two cores, or five run. If the
+# load of the last minute is high, as on a busy or slow machine, only three or two run at once.
 
 declare -a names=()
 declare -A groups_of=() limit_of=() needs_of=() after_of=() command_of=() seconds_of=() share_of=()
@@ -125,7 +125,7 @@ sort_programs() {
     done
 }
 
-# Returns true if the programs that this one needs or follows have ended, or were not selected.
+# Returns true if the programs that this one needs or follows have finished, or were not selected.
 may_start() { # NAME
     local other
     for other in ${needs_of[$1]} ${after_of[$1]:-}; do
