@@ -38,12 +38,12 @@ test("a project with prompts and an agent is not refused, and its version has wa
   assert.deepEqual(worker.warnings.map(({ feature, names }) => [feature, names]), [["prompts", ["greeting"]], ["sessions and agents that chat", ["assistant"]]]);
 });
 
-test("the CLI prints why a project with concurrency limits is refused", async (t) => {
+test("the CLI registers the concurrency limits of a project", async (t) => {
   const gateway = await startGateway({ t });
-  const cli = await startCli({ t, gateway, folder: path.join(workerFolder, "limits"), words: "concurrency limits are not supported" });
-  const output = cli.output.replace(/\s+/g, " ");
-  for (const offender of ['task "greet" (concurrency)', 'concurrency limit "shared"']) assert.ok(output.includes(offender), output.slice(-1000));
-  assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat })).status, 404);
+  const cli = await startCli({ t, gateway, folder: path.join(workerFolder, "limits") });
+  const { json: { data } } = await gateway.get("/api/v1/concurrency-limits");
+  assert.deepEqual(data.map(({ name, total, perKey }) => [name, total.base, perKey.base]), [["shared", 5, null], ["task/greet", 2, null]]);
+  await cli.stop();
 });
 
 test("each route that the CLI calls exists, or is in the README's list of missing ones", async (t) => {

@@ -1,4 +1,4 @@
-// A project that declares concurrency limits, which the gateway refuses.
+// A project that declares concurrency limits.
 import { concurrencyLimit, task } from "@trigger.dev/sdk";
 
 export const shared = concurrencyLimit({ name: "shared", total: 5 });
