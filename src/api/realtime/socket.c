@@ -285,8 +285,8 @@ static enum err identify(struct socket *socket, const char *token,
     if ((*identity)->account)
         refused = api_choose_branch(socket->api, slice_of(socket->branch), identity, why);
     else
-        refused =
-            explain(why, ERR_UNAUTHORIZED, "A personal access token names no environment");
+        refused = explain(why, ERR_UNAUTHORIZED,
+                          "A personal access token does not name an environment");
     if (refused)
         identity_unref(*identity);
     return refused;

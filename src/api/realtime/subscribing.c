@@ -55,9 +55,10 @@ enum err subscribing_identify(struct api_call *call)
         return refused;
     http_trust(call->x);
     if (!call->identity->account)
-        return explain(&call->why, ERR_UNAUTHORIZED,
-                       "A personal access token names no environment; use a secret key or "
-                       "a public token");
+        return explain(
+            &call->why, ERR_UNAUTHORIZED,
+            "A personal access token does not name an environment; use a secret key or "
+            "a public token");
     unread_report_branch(call, call->identity->account);
     return api_choose_branch(call->api, http_header(call->x, "x-trigger-branch"),
                              &call->identity, &call->why);

@@ -103,7 +103,7 @@ static void log_failure(const struct schedule *schedule, const char *reason)
 void schedules_log_suppressed(struct env_schedules *place)
 {
     if (place->suppressed)
-        log_warn("schedules did not fire like the one before", "environment",
+        log_warn("more schedules did not fire for the same reason", "environment",
                  place->env->id, "count", log_number(place->suppressed), NULL);
     place->suppressed = 0;
 }

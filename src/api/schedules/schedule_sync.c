@@ -101,7 +101,7 @@ static enum decision decide(struct schedule_command *command, const struct sched
     if (is_as_wanted(now, task))
         return DECISION_NOTHING;
     if (schedule_sync_check(one->sync->api, task, false, &why)) {
-        log_warn("declared schedule left out", "reason", why.text, NULL);
+        log_warn("declared schedule skipped", "reason", why.text, NULL);
         return DECISION_NOTHING;
     }
     schedule_facts_set_times(next, task->cron, task->timezone,

@@ -76,7 +76,7 @@ static enum decision decide_start(struct command *command, const struct run *now
                               "The run is finished or being canceled");
     if (!run_is_newest(now, op->snapshot))
         return attempt_refuse(command, ERR_CONFLICT,
-                              "The snapshot is not the newest of the run");
+                              "The snapshot is not the run's newest");
     if (!begin_attempt(command, next, time))
         return attempt_refuse(command, ERR_INVALID,
                               "The run cannot be started in this state");
@@ -387,8 +387,7 @@ static enum decision decide_complete(struct command *command, const struct run *
     if (run_is_settled(now))
         return attempt_refuse(command, ERR_INVALID, "The run is already finished");
     if (!run_is_newest(now, op->snapshot))
-        return attempt_refuse(command, ERR_INVALID,
-                              "The snapshot is not the newest of the run");
+        return attempt_refuse(command, ERR_INVALID, "The snapshot is not the run's newest");
     if (now->execution == EXECUTION_PENDING_CANCEL) {
         run_advance(next, EVENT_CANCEL_CONFIRMED, time);
         next->due_at = 0;

@@ -92,7 +92,7 @@ static enum decision decide_release(struct command *command, const struct run *n
 {
     struct release *op = container_of(command, struct release, command);
     if (!run_is_newest(now, op->snapshot)) {
-        explain(&command->why, ERR_CONFLICT, "The snapshot is not the newest of the run");
+        explain(&command->why, ERR_CONFLICT, "The snapshot is not the run's newest");
         return DECISION_REFUSE;
     }
     if (now->execution != EXECUTION_PENDING_EXECUTING) {

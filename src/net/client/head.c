@@ -63,14 +63,14 @@ static bool is_ours(struct slice name)
 static enum err judge(const struct head_request *request, struct failure *why)
 {
     if (!head_is_token(slice_of(request->method)))
-        return explain(why, ERR_INVALID, "the method of the request is not a word");
+        return explain(why, ERR_INVALID, "the request method is not a valid token");
     if (!is_target(request->target))
         return explain(why, ERR_INVALID,
                        "the target of the request is not a path of printable ASCII");
     for (size_t i = 0; i < request->header_count; i++) {
         const struct http_header *header = &request->headers[i];
         if (!head_is_token(header->name))
-            return explain(why, ERR_INVALID, "the name of a header is not a word");
+            return explain(why, ERR_INVALID, "a header name is not a valid token");
         if (!is_value(header->value))
             return explain(why, ERR_INVALID,
                            "the header %.*s has control characters in its value",

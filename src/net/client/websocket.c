@@ -447,7 +447,7 @@ static enum err set_up(struct websocket *ws, const struct websocket_options *opt
     if (ws->url.secure && !options->trust)
         return explain(why, ERR_INVALID, "a URL with TLS needs certificates to trust");
     if (options->protocol && !head_is_token(slice_of(options->protocol)))
-        return explain(why, ERR_INVALID, "the protocol of the WebSocket is not a word");
+        return explain(why, ERR_INVALID, "the WebSocket protocol is not a valid token");
     ws->protocol = options->protocol ? mem_text(slice_of(options->protocol)) : NULL;
     enum err err = ws_key_fetch_digest(&ws->sha1, why);
     if (err)

@@ -139,7 +139,7 @@ static void on_placed(struct rotate *rotate)
     vault_rotation_end(rotate->vault, rotate->keep);
     vault_key_id(rotate->vault, id);
     if (rotate->file_status) /* the next start finds both files and decides */
-        log_error("key file", "reason", rotate->file_why.text, NULL);
+        log_error("cannot store the key files", "reason", rotate->file_why.text, NULL);
     snprintf(text, sizeof(text), "%zu values are sealed with encryption key %s now",
              rotate->total, id);
     if (rotate->keep)

@@ -359,7 +359,7 @@ static void on_version(struct version_request *request, enum err status)
     struct failure why = request->why;
     runner->awaits_version = false;
     if (!status && runner->shared->draining)
-        status = explain(&why, ERR_DRAINING, "the supervise role is ending");
+        status = explain(&why, ERR_DRAINING, "the supervise role is shutting down");
     if (!status)
         status = spawn(runner, &why);
     if (status) {

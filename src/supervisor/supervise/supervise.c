@@ -108,7 +108,7 @@ static void on_message(void *owner, struct slice text)
         return;
     }
     if (supervise->phase != SUPERVISE_WORKING)
-        runner_refuse(&supervise->shared, &message, "the supervise role is ending");
+        runner_refuse(&supervise->shared, &message, "the supervise role is shutting down");
     else
         admission_take(supervise->admission, &message);
 }
@@ -274,7 +274,7 @@ void supervise_drain(struct supervise *supervise)
     version_store_stop(supervise->shared.versions);
     version_sweep_stop(supervise->sweep);
     site_stop(supervise->shared.site);
-    admission_give_back(supervise->admission, "the supervise role is ending");
+    admission_give_back(supervise->admission, "the supervise role is shutting down");
     workload_end_kept(supervise->workload);
     for (struct runner *runner; (runner = table_next(&supervise->shared.runners, &at));)
         runner_ask_to_end(runner);

@@ -433,7 +433,7 @@ void building_stop(struct building *building)
     if (building->state == BUILDING_ASKING)
         fetch_cancel(&building->call.fetch);
     else if (building->state == BUILDING_WORKING)
-        give_up(building, "the supervise role is ending");
+        give_up(building, "the supervise role is shutting down");
     if (waits && building->state != BUILDING_IDLE)
         end_job(building); /* it was waiting to retry */
 }

@@ -112,7 +112,7 @@ void site_write_list(struct site *site, const char *name, struct slice text)
     if (file >= 0)
         close(file);
     if (!written || renameat(site->folder, temporary, site->folder, name))
-        log_warn("cannot write a list", "folder", site->path, "name", name, NULL);
+        log_warn("cannot write a list file", "folder", site->path, "name", name, NULL);
 }
 
 void site_read_list(struct site *site, const char *name, struct buf *out)
@@ -266,7 +266,7 @@ enum err site_make_scratch(struct site *site, const char *runner, struct process
         *path = name;
         return OK;
     }
-    explain(why, ERR_STORE, "cannot make %s: %s", name, strerror(errno));
+    explain(why, ERR_STORE, "cannot create %s: %s", name, strerror(errno));
     free(name);
     return why->code;
 }

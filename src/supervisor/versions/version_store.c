@@ -181,7 +181,7 @@ static enum err read_origin(const struct ready_version *version,
     struct bytes *hash = refused ? NULL : members_text(object, "sha256");
     if (hash && message->version_hash[0] &&
         !slice_is(bytes_slice(hash), message->version_hash))
-        refused = explain(why, ERR_RULE, "the stored files are of another version");
+        refused = explain(why, ERR_RULE, "the stored files belong to another version");
     bytes_unref(hash);
     buf_finish(&text);
     return refused == ERR_NOT_FOUND ? OK : refused;
@@ -391,7 +391,7 @@ void version_store_provide(struct version_store *store, const struct run_message
 void version_store_stop(struct version_store *store)
 {
     struct failure why = { 0 };
-    explain(&why, ERR_DRAINING, "the supervise role is ending");
+    explain(&why, ERR_DRAINING, "the supervise role is shutting down");
     store->stopped = true;
     list_each (link, &store->missing) {
         struct missing_version *missing = container_of(link, struct missing_version, link);

@@ -122,7 +122,7 @@ static enum err make_target(const char *path, int *fd, sqlite3 **to, struct fail
     *to = NULL;
     *fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (*fd < 0)
-        return explain(why, ERR_STORE, "cannot make %s: %s", path, strerror(errno));
+        return explain(why, ERR_STORE, "cannot create %s: %s", path, strerror(errno));
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
     if (sqlite3_open_v2(path, to, flags, NULL) == SQLITE_OK &&
         sqlite3_exec(*to,
