@@ -46,6 +46,13 @@ test("the CLI registers the concurrency limits of a project", async (t) => {
   await cli.stop();
 });
 
+test("the CLI prints why a project is refused", async (t) => {
+  const gateway = await startGateway({ t });
+  const cli = await startCli({ t, gateway, folder: path.join(workerFolder, "refused"), words: "metadata.tasks[0].ttl: " });
+  assert.match(cli.output.replace(/\s+/g, " "), /metadata\.tasks\[0\]\.ttl: must be /);
+  assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat })).status, 404);
+});
+
 test("each route that the CLI calls exists, or is in the README's list of missing ones", async (t) => {
   const gateway = await startGateway({ t });
   const routes = routesOf(path.join(cliFolder, "apiClient.js"), "apiURL");

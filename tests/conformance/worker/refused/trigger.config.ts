@@ -1,0 +1,13 @@
+import { defineConfig } from "@trigger.dev/sdk";
+
+// TRIGGER_PROJECT_REF in the environment overrides the project. Packages are found one folder up.
+export default defineConfig({
+  project: "proj_sampleprojectaaaaaaa",
+  runtime: "node",
+  maxDuration: 60,
+  dirs: ["./src/trigger"],
+  retries: {
+    enabledInDev: true,
+    default: { maxAttempts: 3, minTimeoutInMs: 300, maxTimeoutInMs: 2000, factor: 2, randomize: false },
+  },
+});
