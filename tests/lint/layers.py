@@ -82,6 +82,7 @@ ROOMS = {
         "projects": {"deployments"},
         "browser": {"projects"},
         "ops": set(),
+        "queues": set(),
         "router": {EVERY},
     },
     "supervisor": {

@@ -127,6 +127,7 @@ struct bulks;
 struct open_batches;
 struct logins;
 struct long_polls;
+struct limit_expiry;
 struct request_log;
 struct quotas;
 struct schedules;
@@ -164,6 +165,7 @@ struct list *api_held(struct api *api);
 /* All calls except those with an early reply, by api_call::link. */
 struct list *api_calls(struct api *api);
 struct long_polls *api_long_polls(const struct api *api);
+struct limit_expiry *api_limit_expiry(const struct api *api);
 struct quotas *api_quotas(struct api *api);
 struct events *api_events(const struct api *api);
 struct run_notifications *api_run_notifications(const struct api *api);

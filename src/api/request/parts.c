@@ -23,6 +23,11 @@ struct long_polls *api_long_polls(const struct api *api)
     return api->long_polls;
 }
 
+struct limit_expiry *api_limit_expiry(const struct api *api)
+{
+    return api->limit_expiry;
+}
+
 struct events *api_events(const struct api *api)
 {
     return api->events;

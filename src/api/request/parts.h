@@ -19,6 +19,7 @@ struct api {
     struct api_options options;
     struct sockets *sockets;
     struct long_polls *long_polls;
+    struct limit_expiry *limit_expiry;
     struct events *events;
     struct run_notifications *run_notifications;
     struct traces *traces;

@@ -12,6 +12,8 @@
 #include "api/bulk/bulk.h"
 #include "api/deployments/deployments.h"
 #include "api/envvars/envvars.h"
+#include "api/queues/limit_expiry.h"
+#include "api/queues/limit_settings.h"
 #include "api/realtime/events.h"
 #include "api/realtime/long_polls.h"
 #include "api/realtime/sockets.h"
@@ -20,8 +22,6 @@
 #include "api/request/routes.h"
 #include "api/router/dispatch.h"
 #include "api/router/early_calls.h"
-#include "api/router/limit_expiry.h"
-#include "api/router/limit_settings.h"
 #include "api/router/openapi.h"
 #include "api/router/rate_limit.h"
 #include "api/router/retired.h"
@@ -47,7 +47,6 @@ struct services {
     struct store_timeout *store_timeout;
     struct retired *retired;
     struct stored_activity *stored_activity;
-    struct limit_expiry *limit_expiry;
     struct deferred draining, doubting;
     struct list doubted;   // api_call::held; held when a doubt began, not checked yet
     size_t traces_written; /* of the drain: its place among the traces */
@@ -74,6 +73,7 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     api->options = *options;
     api->sockets = sockets_create(engine_loop(engine));
     api->long_polls = long_polls_create(engine_loop(engine));
+    api->limit_expiry = limit_expiry_create(api);
     api->events = events_create(engine_loop(engine));
     api->run_notifications = run_notifications_create(api);
     const struct trace_limits limits = { .rows = options->trace_rows,
@@ -114,7 +114,6 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     services->store_timeout = store_timeout_create(api);
     services->retired = retired_create(api);
     services->stored_activity = stored_activity_create(api);
-    services->limit_expiry = limit_expiry_create(api);
     api->early_calls = early_calls_create(engine_loop(engine), api_enter_early);
     api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
     api->not_ready = "starting";
@@ -132,7 +131,7 @@ void api_destroy(struct api *api)
     store_timeout_destroy(services->store_timeout);
     retired_destroy(services->retired);
     stored_activity_destroy(services->stored_activity);
-    limit_expiry_destroy(services->limit_expiry);
+    limit_expiry_destroy(api->limit_expiry);
     rate_limit_destroy(api->rate_limit);
     early_calls_destroy(api->early_calls);
     routes_destroy(api->routes);
@@ -202,7 +201,7 @@ void api_stop(struct api *api)
     long_polls_stop(api->long_polls, NULL);
     traces_write_all(api->traces);
     stored_activity_stop(services->stored_activity);
-    limit_expiry_stop(services->limit_expiry);
+    limit_expiry_stop(api->limit_expiry);
 }
 
 /* Drains in time slices: thousands of calls may be held, or have a view kept for their next
@@ -333,7 +332,7 @@ void api_set_ready(struct api *api, const char *reason)
         return;
     bulks_start(api->bulks);
     stored_activity_start(services_of(api)->stored_activity);
-    limit_expiry_look(services_of(api)->limit_expiry);
+    limit_expiry_look(api->limit_expiry);
 }
 
 void api_refuse_early(struct api *api)
@@ -345,11 +344,6 @@ void api_stand_by(struct api *api, const char *reason)
 {
     api->not_ready = reason;
     api->may_lead_soon = engine_store(api->engine)->ops->lead; /* another may lead */
-}
-
-struct limit_expiry *api_limit_expiry(struct api *api)
-{
-    return services_of(api)->limit_expiry;
 }
 
 /* ---- documents at start ---- */

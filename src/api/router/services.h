@@ -18,9 +18,6 @@ enum err api_start(struct api *api, struct failure *why);
  * kinds. After an error, why explains what is wrong with the document. */
 enum err api_restore(struct api *api, const struct document *document, struct failure *why);
 
-/* Returns what ends overrides of keys of concurrency limits. */
-struct limit_expiry *api_limit_expiry(struct api *api);
-
 /* Ends what the parts have begun by themselves; call it when every call is answered.
  * Returns false while something is in flight: call it again. */
 bool api_may_end(struct api *api);

@@ -6,11 +6,10 @@
  *
  * A limit exists while a version declares it, it has settings, or a run needs it. A change
  * without a concurrencyKey is one of the limit itself; with one, of that key alone. */
+#include "api/queues/limit_expiry.h"
+#include "api/queues/limit_settings.h"
 #include "api/request/paging.h"
 #include "api/request/route.h"
-#include "api/router/limit_expiry.h"
-#include "api/router/limit_settings.h"
-#include "api/router/services.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/mem.h"

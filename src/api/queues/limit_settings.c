@@ -1,5 +1,5 @@
 /* limit_settings.c - writes the settings of a limit as JSON, and reads them. */
-#include "api/router/limit_settings.h"
+#include "api/queues/limit_settings.h"
 
 #include "base/json/members.h"
 #include "base/json/scan.h"

@@ -1,5 +1,5 @@
 /* limit_expiry.c - one timer, for the override that ends first. */
-#include "api/router/limit_expiry.h"
+#include "api/queues/limit_expiry.h"
 
 #include <stdlib.h>
 
