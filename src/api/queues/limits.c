@@ -17,7 +17,6 @@
 enum {
     NO_BODY = 4096,
     SMALL_BODY = 64 * 1024,
-    PER_PAGE = 25,
     BOUND_MAX = 100000,
     KEY_MAX = 128,          /* UTF-16 units of a key that is overridden */
     CHANGE_TRIES_MAX = 128, /* of changes at once, one wins each round */
@@ -126,29 +125,14 @@ static enum err check_known(struct api_call *call, struct slice name)
 
 /* ---- list, retrieve ---- */
 
+static void add_limit_at(struct buf *out, const struct environment *env, uint64_t place)
+{
+    add_limit(out, &env->queues, limits_name_at(&env->queues, place));
+}
+
 static enum err list_limits(struct api_call *call)
 {
-    const struct queues *queues = &call->env->queues;
-    struct numbered_page page = { .number = 1, .size = PER_PAGE };
-    uint64_t count = limits_count(queues);
-    struct buf out = { 0 };
-
-    const char *wrong = paging_read(call, &page);
-    if (wrong)
-        return explain(&call->why, ERR_INVALID, "%s: must be a number from 1 to %u", wrong,
-                       UINT32_MAX);
-    buf_add_text(&out, "{\"data\":[");
-    for (uint64_t i = paging_first(&page); i < paging_end(&page) && i < count; i++) {
-        if (out.ptr[out.len - 1] != '[')
-            buf_add_char(&out, ',');
-        add_limit(&out, queues, limits_name_at(queues, i));
-    }
-    buf_add_text(&out, "],");
-    paging_add(&out, &page, count);
-    buf_add_char(&out, '}');
-    api_reply_json(call, 200, buf_slice(&out));
-    buf_finish(&out);
-    return OK;
+    return paging_reply(call, limits_count(&call->env->queues), add_limit_at);
 }
 
 static enum err check_key(struct api_call *call, struct slice key)

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+enum { PER_PAGE = 25 }; /* unless the query says otherwise */
+
 /* Pages with larger numbers are past the last page too; the places of this one do not
  * overflow. */
 static const uint64_t number_max = UINT32_MAX;
@@ -57,5 +59,27 @@ enum err paging_read_size(struct api_call *call, uint64_t max, uint64_t *size)
     if (text.len && (text_to_u64(text, size) || !*size || *size > max))
         return explain(&call->why, ERR_INVALID,
                        "page[size]: must be a number from 1 to %" PRIu64, max);
+    return OK;
+}
+
+enum err paging_reply(struct api_call *call, uint64_t count, paging_item_fn *add_item)
+{
+    struct numbered_page page = { .number = 1, .size = PER_PAGE };
+    struct buf out = { 0 };
+    const char *wrong = paging_read(call, &page);
+    if (wrong)
+        return explain(&call->why, ERR_INVALID, "%s: must be a number from 1 to %u", wrong,
+                       UINT32_MAX);
+    buf_add_text(&out, "{\"data\":[");
+    for (uint64_t i = paging_first(&page); i < paging_end(&page) && i < count; i++) {
+        if (out.ptr[out.len - 1] != '[')
+            buf_add_char(&out, ',');
+        add_item(&out, call->env, i);
+    }
+    buf_add_text(&out, "],");
+    paging_add(&out, &page, count);
+    buf_add_char(&out, '}');
+    api_reply_json(call, 200, buf_slice(&out));
+    buf_finish(&out);
     return OK;
 }

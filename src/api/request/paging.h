@@ -27,3 +27,10 @@ void paging_add(struct buf *out, const struct numbered_page *page, uint64_t coun
 
 /* Reads page[size] over the default in size. Returns ERR_INVALID unless it is 1 to max. */
 enum err paging_read_size(struct api_call *call, uint64_t max, uint64_t *size);
+
+/* Appends the item at this place, from 0, as JSON. */
+typedef void paging_item_fn(struct buf *out, const struct environment *env, uint64_t place);
+
+/* Replies with the page that the query asks for, of `count` items. Returns ERR_INVALID, with
+ * the reason in call->why, if the query is wrong. */
+enum err paging_reply(struct api_call *call, uint64_t count, paging_item_fn *add_item);
