@@ -7,7 +7,7 @@
  *     └──┼──────────┴────────────┴────────────┘   once more, if its build was cut off
  *
  * In PENDING it waits for a builder. Then its packages are installed, and its commands and
- * its index run. In DEPLOYING it has its worker (api/workers/registering.h). The last four
+ * its index run. In DEPLOYING it has its worker (api/registration/registering.h). The last four
  * are final. The store keeps each deployment as one document of DOC_DEPLOYMENT; every
  * change replaces the whole document. */
 #pragma once

@@ -6,8 +6,8 @@
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_calls.h"
 #include "api/deployments/deployment_show.h"
+#include "api/registration/promotion.h"
 #include "api/request/request_log.h"
-#include "api/workers/promotion.h"
 #include "base/log.h"
 #include "base/mem.h"
 

@@ -9,7 +9,7 @@
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_calls.h"
 #include "api/deployments/deployment_show.h"
-#include "api/workers/registering.h"
+#include "api/registration/registering.h"
 #include "base/json/members.h"
 #include "base/mem.h"
 

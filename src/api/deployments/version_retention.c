@@ -10,7 +10,7 @@
 
 #include "api/artifacts/kept_files.h"
 #include "api/deployments/builds.h"
-#include "api/workers/registration.h"
+#include "api/registration/registration.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/fleet/fleet.h"

@@ -17,6 +17,8 @@
 #include "api/realtime/events.h"
 #include "api/realtime/long_polls.h"
 #include "api/realtime/sockets.h"
+#include "api/registration/promotion.h"
+#include "api/registration/registration.h"
 #include "api/request/parts.h"
 #include "api/request/queue_settings.h"
 #include "api/request/routes.h"
@@ -34,8 +36,6 @@
 #include "api/telemetry/trace_shares.h"
 #include "api/telemetry/traces.h"
 #include "api/worker_notices/run_notifications.h"
-#include "api/workers/promotion.h"
-#include "api/workers/registration.h"
 #include "base/mem.h"
 
 enum { HELD_AT_ONCE = 8 };

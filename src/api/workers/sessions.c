@@ -1,7 +1,7 @@
 /* sessions.c - calls before a worker works: identity, keys, configuration, registration. */
+#include "api/registration/registering.h"
 #include "api/request/project.h"
 #include "api/workers/dequeued_message.h"
-#include "api/workers/registering.h"
 #include "api/workers/worker_routes.h"
 #include "base/json/members.h"
 

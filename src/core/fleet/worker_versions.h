@@ -4,11 +4,11 @@
  *   deployment: registered ─► DEPLOYED ─(promoted)──┴─► current
  *
  * One version is current. Outside of dev it is the last one promoted
- * (api/workers/promotion.h); before the first promotion and in dev, the newest plain
+ * (api/registration/promotion.h); before the first promotion and in dev, the newest plain
  * registration. In dev, each version that a session dequeues with executes runs
  * (dev_sessions.h).
  *
- * Versions are stored as documents (api/workers/registration.h); this is the in-memory
+ * Versions are stored as documents (api/registration/registration.h); this is the in-memory
  * lookup. A developer creates one with every saved file, so the oldest are removed.
  * Versions of deployments are removed with their deployments. */
 #pragma once
@@ -95,7 +95,7 @@ struct worker {
     size_t limit_count;
     struct table queues_by_name; /* of struct queue_limit: the first of each name */
     struct bytes *warnings;      /* declared features that the gateway lacks, as JSON
-                                    (api/workers/unsupported.h); NULL: none */
+                                    (api/registration/unsupported.h); NULL: none */
     struct session *session;     /* the session that has it (dev_sessions.h); NULL: none */
 };
 

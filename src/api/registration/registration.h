@@ -7,8 +7,8 @@
  * One document holds a version with its queues, so it is stored whole or not at all. */
 #pragma once
 
-#include "api/workers/declaration.h"
-#include "api/workers/unsupported.h"
+#include "api/registration/declaration.h"
+#include "api/registration/unsupported.h"
 #include "core/engine/engine.h"
 #include "core/fleet/worker_versions.h"
 

@@ -1,5 +1,5 @@
 /* registration_limits.c - reads, writes and applies the limits of a version. */
-#include "api/workers/registration_limits.h"
+#include "api/registration/registration_limits.h"
 
 #include <ctype.h>
 #include <stdio.h>

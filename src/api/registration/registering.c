@@ -3,10 +3,10 @@
  * Two concurrent plain registrations get the same version number. The store accepts one of
  * them, and the other takes the next number, unless both are of the same build: then they
  * are one version. */
-#include "api/workers/registering.h"
+#include "api/registration/registering.h"
 
-#include "api/workers/promotion.h"
-#include "api/workers/registration.h"
+#include "api/registration/promotion.h"
+#include "api/registration/registration.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/log.h"

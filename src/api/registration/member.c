@@ -1,5 +1,5 @@
 /* member.c - checks and reads single members of tasks, queues and limits. */
-#include "api/workers/member.h"
+#include "api/registration/member.h"
 
 #include <math.h>
 #include <stdio.h>

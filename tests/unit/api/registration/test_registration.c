@@ -2,7 +2,7 @@
 #include "tests/support/world/unit.h"
 
 #include "accounts/bootstrap.h"
-#include "api/workers/registration.h"
+#include "api/registration/registration.h"
 #include "base/json/scan.h"
 #include "base/mem.h"
 #include "core/fleet/fleet.h"

@@ -1,7 +1,7 @@
 /* The schema that a task declares for its payload: kept for display while it is small. */
 #include "tests/support/world/unit.h"
 
-#include "api/workers/registration.h"
+#include "api/registration/registration.h"
 #include "base/mem.h"
 #include "core/fleet/fleet.h"
 

@@ -1,8 +1,8 @@
 /* One pointer says which version is current; everything else follows from it. That holds
  * after an interrupted promotion, two at once, and a rollback. */
-#include "api/workers/promotion.h"
+#include "api/registration/promotion.h"
 
-#include "api/workers/registration.h"
+#include "api/registration/registration.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/fleet/versions.h"

@@ -1,7 +1,7 @@
 /* promotion.c - makes a version current: writes the pointer, then applies it. */
-#include "api/workers/promotion.h"
+#include "api/registration/promotion.h"
 
-#include "api/workers/registration.h"
+#include "api/registration/registration.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/log.h"

@@ -2,14 +2,14 @@
  *
  * The members in use were extracted while the body arrived (declaration.h). One task or
  * queue at a time becomes a tree, and the tree a member of the worker. */
-#include "api/workers/registration.h"
+#include "api/registration/registration.h"
 
 #include <jansson.h>
 #include <math.h>
 
 #include "accounts/bootstrap.h"
-#include "api/workers/member.h"
-#include "api/workers/registration_limits.h"
+#include "api/registration/member.h"
+#include "api/registration/registration_limits.h"
 #include "base/json/json_tree.h"
 #include "base/json/scan.h"
 #include "base/mem.h"

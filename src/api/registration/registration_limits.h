@@ -6,7 +6,7 @@
  * The inline limit of a task is a limit with the name "task/<id>". */
 #pragma once
 
-#include "api/workers/member.h"
+#include "api/registration/member.h"
 #include "core/fleet/worker_versions.h"
 #include "core/live/environment.h"
 

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "accounts/bootstrap.h"
-#include "api/workers/registration.h"
-#include "api/workers/registration_limits.h"
+#include "api/registration/registration.h"
+#include "api/registration/registration_limits.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/mem.h"

@@ -8,7 +8,7 @@
  *
  * The scanner has accepted a piece before it is followed here, so quotes, colons and commas
  * are where JSON has them. */
-#include "api/workers/declaration.h"
+#include "api/registration/declaration.h"
 
 static const char schema_name[] = "payloadSchema";
 

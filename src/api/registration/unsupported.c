@@ -1,5 +1,5 @@
 /* unsupported.c - collects names of unsupported features for a refusal or for warnings. */
-#include "api/workers/unsupported.h"
+#include "api/registration/unsupported.h"
 
 #include <stdio.h>
 #include <string.h>
