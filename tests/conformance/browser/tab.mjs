@@ -39,6 +39,17 @@ function serve(files) {
   });
 }
 
+/** How Chromium is launched. It prepares two pages of its own for the address bar of each window, which cost more than
+ * the pages of the tests. Chromium uses only the last list of disabled features, so this one repeats Playwright's. */
+const launch = {
+  executablePath: "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-dev-shm-usage",
+    `--disable-features=${["WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "AvoidUnnecessaryBeforeUnloadCheckSync",
+      "BoundaryEventDispatchTracksNodeRemoval", "DestroyProfileOnBrowserClose", "DialMediaRouteProvider",
+      "GlobalMediaControls", "HttpsUpgrades", "LensOverlay", "MediaRouter", "PaintHolding",
+      "ThirdPartyStoragePartitioning", "Translate", "RenderDocument", "OptimizationHints"].join(",")}`],
+};
+
 /** On a time-out, reports which resources keep the tests from ending. */
 process.once("SIGTERM", () => {
   console.error("still open:", process.getActiveResourcesInfo().join(" "));
@@ -48,9 +59,8 @@ process.once("SIGTERM", () => {
 export async function startBrowser() {
   const script = await bundle();
   const server = await chromium.launchServer({
-    executablePath: "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-dev-shm-usage",
-      "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
+    ...launch,
+    args: [...launch.args, "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
   });
   const browser = await chromium.connect(server.wsEndpoint());
   const files = { "/": ["text/html", html], "/page.js": ["text/javascript", script] };
@@ -146,9 +156,7 @@ class Tab {
 /** A browser whose profile is a folder, like a person's: it can be stopped and started again. Certificates are not
  * checked. */
 export async function startWithProfile(t, folder) {
-  const context = await chromium.launchPersistentContext(folder, {
-    executablePath: "/usr/bin/chromium", ignoreHTTPSErrors: true, args: ["--no-sandbox", "--disable-dev-shm-usage"],
-  });
+  const context = await chromium.launchPersistentContext(folder, { ...launch, ignoreHTTPSErrors: true });
   const stop = () => context.close();
   t.after(stop);
   return {
