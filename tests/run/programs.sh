@@ -7,8 +7,9 @@
 #
 # A program starts when the programs that it NEEDS have finished. The longest of the programs that
 # may start goes first, by the table tests/run/times.txt. The table also has the share of a core
-# that a program uses. Programs start until they would use most of two cores, or five run. If the
-# load of the last minute is high, as on a busy or slow machine, only three or two run at once.
+# that a program uses. Programs start until they would use most of two cores, or as many run as may
+# run at once: more and more while the processor is idle part of the time, up to eight, and fewer
+# while it is not, as on a busy machine.
 
 declare -a names=()
 declare -A groups_of=() limit_of=() needs_of=() after_of=() command_of=() seconds_of=() share_of=()
@@ -106,7 +107,7 @@ select_programs() {
 }
 
 # Reads the table and sorts the names: first builds and packages, which others need, then the longest
-# programs. The table lists programs that take at least three seconds; three of the others run at once.
+# programs. The table lists programs that take at least three seconds; four of the others run at once.
 sort_programs() {
     local name clock cpu
     while read -r name clock cpu; do
@@ -119,7 +120,7 @@ sort_programs() {
         echo "${seconds_of[$name]:-1} $name"
     done | sort -srnk1,1 | cut -d' ' -f2)
     for name in "${names[@]}"; do
-        cpu=${share_of[$name]:-60}
+        cpu=${share_of[$name]:-45}
         cpu=$((cpu < 10 ? 10 : cpu))
         share_of[$name]=$((cpu > cores ? cores : cpu))
     done
@@ -133,18 +134,27 @@ may_start() { # NAME
     done
 }
 
-# Prints how many programs may run at once, by the load of the last minute.
-most_at_once() {
-    local load
-    read -r load _ </proc/loadavg
-    load=${load%.*}
-    echo $((load < 5 ? 5 : load < 8 ? 3 : 2))
+# Changes most, the number of programs that may run at once, by how idle the processor was since the
+# last change, two seconds ago or more. Work of low priority, such as builds here, gives way to
+# programs, so its time counts as idle.
+adapt_most() {
+    local user low system free waited irq soft stolen all idle
+    [ $((SECONDS - adapted)) -ge 2 ] || return 0
+    read -r _ user low system free waited irq soft stolen _ </proc/stat
+    free=$((low + free + waited)) all=$((user + system + free + irq + soft + stolen))
+    idle=$((100 * (free - free_before) / (all - all_before + 1)))
+    if [ "$idle" -ge 15 ] && [ ${#running[@]} -ge "$most" ]; then
+        most=$((most < 8 ? most + 1 : most))
+    elif [ "$idle" -lt 5 ]; then
+        most=$((most > 2 ? most - 1 : most))
+    fi
+    all_before=$all free_before=$free adapted=$SECONDS
 }
 
 # Starts the programs that may start, as many as the limits allow.
 start_programs() {
-    local i name most
-    most=$(most_at_once)
+    local i name
+    adapt_most
     for i in "${!names[@]}"; do
         name=${names[i]}
         [ ${#running[@]} -lt "$most" ] || break
@@ -156,7 +166,7 @@ start_programs() {
 }
 
 run_programs() {
-    local name pid in_use=0
+    local name pid tick="" in_use=0 most=4 adapted=0 all_before=0 free_before=0
     local -A running=() pending=()
     select_programs
     sort_programs
@@ -164,7 +174,9 @@ run_programs() {
         pending[$name]=1
     done
     while start_programs; [ ${#running[@]} -gt 0 ]; do
+        [ -n "$tick" ] || { sleep 2 & tick=$!; } # most may change then
         wait -n -p pid || true
+        [ "$pid" != "$tick" ] || { tick="" && continue; }
         name=${running[$pid]}
         in_use=$((in_use - share_of[$name]))
         unset "running[$pid]" "pending[$name]"
