@@ -1,0 +1,137 @@
+// Concurrency limits while the lead changes: two gateways on one PostgreSQL, workers that call through HAProxy, and limits
+// that are overridden and paused. A run holds its limits from the response of its dequeue until its completion is sent, at
+// least; so no run may be dequeued while those that hold a limit fill it.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+
+import { keys, sleep, until } from "../support/js/gateway.mjs";
+import { HttpClient } from "../support/js/http.mjs";
+import { standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
+
+const key = keys.prod, RUNS = 400, WORKERS = 8, KEYS = ["x", "y", "z"];
+const tasks = [
+  { id: "a", concurrency: { limits: ["shared"] } },
+  { id: "b", concurrency: { limits: ["shared", "per-key"], inline: { total: 3 } } },
+  { id: "c", queue: { name: "narrow" }, concurrency: { limits: ["per-key"] } },
+];
+const concurrencyLimits = [{ name: "shared", total: 2 }, { name: "per-key", perKey: 1 }];
+const queues = [{ name: "narrow", concurrencyLimit: 2 }];
+
+/** What a run of a task holds: [slots, at most], with the key where a limit is for each key. */
+const needs = (task, concurrencyKey) => ({
+  a: [["shared", 2]],
+  b: [["shared", 2], [`per-key ${concurrencyKey}`, 1], ["task/b", 3]],
+  c: [[`per-key ${concurrencyKey}`, 1], [`narrow ${concurrencyKey}`, 2]],
+})[task];
+
+/** Calls through the proxy; each is repeated under its own key while no gateway serves, as SDKs do, but for longer. */
+class Persistent {
+  constructor(url) { this.http = new HttpClient(url, key); }
+
+  async call(method, target, { body, headers, ...more } = {}) {
+    const all = { "x-trigger-request-idempotency-key": randomUUID(), ...headers };
+    for (;; await sleep(20)) {
+      const reply = await this.http.request(method, target, { body, headers: all, timeoutMs: 10_000, ...more }).catch(() => ({ status: 503 }));
+      if (reply.status < 500) return reply;
+    }
+  }
+
+  get(target, options) { return this.call("GET", target, options); }
+  post(target, body, { timeoutMs, ...options } = {}) { return this.call("POST", target, { body, ...options }); }
+}
+
+/** How many slots a limit has had: while a change is sent, the larger of both values. */
+class Bounds {
+  constructor() { this.changes = new Map(); }
+
+  set(name, bound) { this.changes.set(name, [...this.changes.get(name) ?? [], [performance.now(), bound]]); }
+
+  /** The most since a time. */
+  most(name, since, declared) {
+    const changes = this.changes.get(name) ?? [];
+    const before = changes.findLast(([at]) => at <= since)?.[1] ?? declared;
+    return Math.max(before, ...changes.filter(([at]) => at > since).map(([, bound]) => bound));
+  }
+}
+
+test("no limit is exceeded while the lead changes and limits are overridden and paused", { timeout: 240_000 }, async (t) => {
+  const { url, leader, other } = await startTwoGateways(t, { options: ["--dequeue-wait", "0"] });
+  const gateway = new Persistent(url), worker = await Worker.register(gateway, { key, tasks, concurrencyLimits, queues });
+  const held = new Map(), dequeued = new Map(), bounds = new Bounds(), excess = [];
+  const triggered = new Map();
+  for (let n = 0; n < RUNS; n++) {
+    const task = "abc"[n % 3], concurrencyKey = KEYS[Math.floor(n / 3) % KEYS.length];
+    triggered.set(await worker.trigger(task, { concurrencyKey, tags: [concurrencyKey] }), [task, concurrencyKey]);
+  }
+
+  const count = (slots, change) => held.set(slots, (held.get(slots) ?? 0) + change);
+  let ended = 0, longest = 0;
+  async function work() {
+    while (ended < RUNS) {
+      const began = performance.now(), attempt = await worker.dequeue();
+      if (!attempt) { await sleep(10); continue; }
+      const needed = needs(...triggered.get(attempt.id));
+      for (const [slots, declared] of needed) {
+        count(slots, 1);
+        const most = bounds.most(slots, began, declared);
+        if (held.get(slots) > most) excess.push(`${attempt.id} is number ${held.get(slots)} of ${slots}, which allows ${most}`);
+      }
+      dequeued.set(attempt.id, (dequeued.get(attempt.id) ?? 0) + 1);
+      await attempt.start();
+      await sleep(Math.random() * 30);
+      for (const [slots] of needed) count(slots, -1);
+      await attempt.succeed(1);
+      longest = Math.max(longest, performance.now() - began);
+      ended++;
+    }
+  }
+
+  async function change(name, from, to, target, body) {
+    bounds.set(name, Math.max(from, to));
+    const reply = await gateway.post(`/api/v1/concurrency-limits/${encodeURIComponent(name)}/${target}`, body);
+    assert.equal(reply.status, 200, reply.text);
+    bounds.set(name, to);
+  }
+  async function changeLimits() {
+    while (ended < RUNS) {
+      await change("shared", 2, 4, "override", { total: 4 });
+      await sleep(50);
+      await change("shared", 4, 1, "override", { total: 1 });
+      await sleep(50);
+      await change("shared", 1, 2, "reset", {});
+      await change("task/b", 3, 0, "pause", { action: "pause" });
+      await sleep(50);
+      await change("task/b", 0, 3, "pause", { action: "resume" });
+    }
+  }
+
+  /** Ends the lead in every way, and lets the workers go on for a while in between. */
+  async function changeLead() {
+    const after = (n) => { const at = Math.min(RUNS, ended + n); return until(() => ended >= at, { timeoutMs: 60_000, what: `${n} more runs end` }); };
+    for (const [from, end, back] of [
+      [leader, () => leader.kill(), () => leader.restart({ ready: false })],
+      [other, () => other.stop(), () => other.restart({ ready: false })],
+      [leader, () => leader.child.kill("SIGSTOP"), () => leader.child.kill("SIGCONT")],
+      [other, () => other.kill(), () => other.restart({ ready: false })],
+    ]) {
+      await after(40);
+      await end();
+      await after(30);
+      await back();
+      await standsBy(from);
+    }
+  }
+
+  const working = Promise.all([...Array.from({ length: WORKERS }, work), changeLimits()]);
+  await Promise.all([changeLead(), working]);
+  assert.deepEqual(excess, []);
+  assert.deepEqual([...dequeued.values()].filter((times) => times !== 1), [], "each run is dequeued once");
+  assert.equal(dequeued.size, RUNS);
+  t.diagnostic(`the longest step of a worker took ${Math.round(longest)} ms`);
+  const limits = (await gateway.get("/api/v1/concurrency-limits")).json.data;
+  assert.deepEqual(limits.map(({ name, running, queued }) => [name, running, queued]).sort(), [["per-key", 0, 0], ["shared", 0, 0], ["task/b", 0, 0]]);
+  gateway.http.close();
+  for (const each of [leader, other]) await each.stop();
+});
