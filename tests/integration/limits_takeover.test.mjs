@@ -19,7 +19,7 @@ const tasks = [
 const concurrencyLimits = [{ name: "shared", total: 2 }, { name: "per-key", perKey: 1 }];
 const queues = [{ name: "narrow", concurrencyLimit: 2 }];
 
-/** What a run of a task holds: [slots, at most], with the key where a limit is for each key. */
+/** The slots that a run of a task holds, as [slots, at most]; with the key where a limit is for each key. */
 const needs = (task, concurrencyKey) => ({
   a: [["shared", 2]],
   b: [["shared", 2], [`per-key ${concurrencyKey}`, 1], ["task/b", 3]],
@@ -107,7 +107,7 @@ test("no limit is exceeded while the lead changes and limits are overridden and 
     }
   }
 
-  /** Ends the lead in every way, and lets the workers go on for a while in between. */
+  /** Ends the lead in every way, and lets the workers execute runs in between. */
   async function changeLead() {
     const after = (n) => { const at = Math.min(RUNS, ended + n); return until(() => ended >= at, { timeoutMs: 60_000, what: `${n} more runs end` }); };
     for (const [from, end, back] of [
