@@ -1,35 +1,33 @@
 // The official CLI with more parents than may execute at once: waiting parents free their slots, so that their children can
-// execute. Its project is the folder pace.
+// execute. Its project is the folder pace. And three CLIs whose tasks share a limit, beside a supervise role.
 import assert from "node:assert/strict";
-import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { startCli, workerFolder } from "../../support/js/cli.mjs";
-import { startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
+import { project, startCli, workerFolder } from "../../support/js/cli.mjs";
+import { deploy, startExecutingGateway } from "../../support/js/dashboard_world.mjs";
+import { keys, startGateway, until } from "../../support/js/gateway.mjs";
 
-async function trigger(gateway, task, payload) {
-  const reply = await gateway.post(`/api/v1/tasks/${task}/trigger`, { payload });
+async function trigger(gateway, task, payload, key = keys.dev) {
+  const reply = await gateway.post(`/api/v1/tasks/${task}/trigger`, { payload }, { key });
   assert.equal(reply.status, 200, reply.text);
   return reply.json.id;
 }
 
 /** Triggers four runs of these tasks in turn, and checks that no two of them work at once. */
-async function workInTurn(gateway, tasks) {
-  const file = path.join(temporaryFolder(), "works");
-  const ids = await Promise.all(Array.from({ length: 4 }, (_, i) => trigger(gateway, tasks[i % tasks.length], { file, ms: 400 })));
-  const runs = await ended(gateway, ids, 120_000);
-  assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", "worked twice"]));
-  const works = fs.readFileSync(file, "utf8").trim().split("\n").map((line) => line.split(" ").map(Number)).sort(([a], [b]) => a - b);
-  assert.equal(works.length, 2 * ids.length);
+async function workInTurn(gateway, tasks, key = keys.dev) {
+  const ids = await Promise.all(Array.from({ length: 4 }, (_, i) => trigger(gateway, tasks[i % tasks.length], { ms: 400 }, key)));
+  const runs = await ended(gateway, ids, 120_000, key);
+  assert.deepEqual(runs.map(({ status, output }) => [status, output?.length]), ids.map(() => ["COMPLETED", 2]));
+  const works = runs.flatMap(({ output }) => output).sort(([a], [b]) => a - b);
   for (let i = 1; i < works.length; i++) assert.ok(works[i][0] >= works[i - 1][1], `two runs work at once: ${JSON.stringify(works)}`);
 }
 
-async function ended(gateway, ids, timeoutMs) {
+async function ended(gateway, ids, timeoutMs, key = keys.dev) {
   let runs;
   try {
     return await until(async () => {
-      runs = await Promise.all(ids.map(async (id) => (await gateway.get(`/api/v3/runs/${id}`)).json));
+      runs = await Promise.all(ids.map(async (id) => (await gateway.get(`/api/v3/runs/${id}`, { key })).json));
       return runs.every(({ isCompleted }) => isCompleted) && runs;
     }, { timeoutMs, everyMs: 200 });
   } catch {
@@ -57,5 +55,28 @@ test("more parents than may execute at once, each waiting for a child that does 
   await t.test("in a queue that executes one run at a time: two parents whose waits have ended do not execute at once", () => workInTurn(gateway, ["solo"]));
   await t.test("of two tasks that share a limit of one: no two of them execute at once", () => workInTurn(gateway, ["left", "right"]));
   await cli.stop();
+  await gateway.stop();
+});
+
+/** A task with a queue of its own and a limit of one that it shares with others of this name. */
+const sharing = (id) => `import { concurrencyLimit, task } from "@trigger.dev/sdk";
+import { setTimeout as sleep } from "node:timers/promises";
+const shared = concurrencyLimit({ name: "shared", total: 1 });
+export const child = task({ id: "child-of-${id}", run: async () => {} });
+const work = async (ms: number) => { const from = Date.now(); await sleep(ms); return [from, Date.now()]; };
+export const one = task({ id: "${id}", concurrency: shared, run: async ({ ms }: { ms: number }) => {
+  const first = await work(ms);
+  await child.triggerAndWait({}).unwrap();
+  return [first, await work(ms)];
+} });\n`;
+
+test("tasks of three CLIs share a limit of one, and those of a supervise role that of their environment", async (t) => {
+  const gateway = await startExecutingGateway({ t }), tasks = ["first", "second", "third"];
+  const { code, out } = await deploy(gateway, path.join(workerFolder, "pace"));
+  assert.equal(code, 0, out);
+  const clis = [];
+  for (const id of tasks) clis.push(await startCli({ t, gateway, folder: project(sharing(id)).folder }));
+  await Promise.all([workInTurn(gateway, tasks), workInTurn(gateway, ["left", "right"], keys.prod)]);
+  await Promise.all(clis.map((cli) => cli.stop()));
   await gateway.stop();
 });

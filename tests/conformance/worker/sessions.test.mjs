@@ -1,12 +1,10 @@
 // Two official CLIs with different code in one environment. Each executes its own tasks, also after an edit, after a
 // kill of the gateway, and after the other CLI has exited. An edit does not affect runs that began before it.
 import assert from "node:assert/strict";
-import fs from "node:fs";
-import path from "node:path";
 import { test } from "node:test";
 
-import { startCli, workerFolder } from "../../support/js/cli.mjs";
-import { startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
+import { project, startCli } from "../../support/js/cli.mjs";
+import { startGateway, until } from "../../support/js/gateway.mjs";
 
 const head = `import { schedules, task, wait } from "@trigger.dev/sdk";\n`;
 const simple = (id, by) => `export const ${id} = task({ id: "${id}", run: async () => "${by}" });\n`;
@@ -25,19 +23,6 @@ export const ticks = schedules.task({ id: "ticks", cron: "0 3 * * *", run: async
 const [edited, again] = ["edited", "again"].map((by) => `${head}${family(by)}${simple("alpha", by)}${simple("both", by)}`);
 const second = `${head}${simple("beta", "second")}${simple("both", "second")}
 export const tocks = schedules.task({ id: "tocks", cron: "0 4 * * *", run: async () => {} });\n`;
-
-/** A project with this code: { folder, write }. */
-function project(code) {
-  const folder = fs.realpathSync(temporaryFolder()), tasks = path.join(folder, "src/trigger");
-  fs.mkdirSync(tasks, { recursive: true });
-  for (const name of ["package.json", "trigger.config.ts", "tsconfig.json"])
-    fs.copyFileSync(path.join(workerFolder, "cases", name), path.join(folder, name));
-  fs.copyFileSync(path.join(workerFolder, "package-lock.json"), path.join(folder, "package-lock.json"));
-  fs.symlinkSync(path.join(workerFolder, "node_modules"), path.join(folder, "node_modules"));
-  const write = (text) => fs.writeFileSync(path.join(tasks, "tasks.ts"), text);
-  write(code);
-  return { folder, write };
-}
 
 test("each of two CLIs executes its own tasks", async (t) => {
   const gateway = await startGateway({ t });

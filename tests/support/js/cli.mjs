@@ -89,3 +89,16 @@ export async function startCli({ t, gateway, url = gateway.url, folder = path.jo
   t?.after(() => cli.stop());
   return cli.ready(words);
 }
+
+/** A project with this code: { folder, write }. */
+export function project(code) {
+  const folder = fs.realpathSync(temporaryFolder()), tasks = path.join(folder, "src/trigger");
+  fs.mkdirSync(tasks, { recursive: true });
+  for (const name of ["package.json", "trigger.config.ts", "tsconfig.json"])
+    fs.copyFileSync(path.join(workerFolder, "cases", name), path.join(folder, name));
+  fs.copyFileSync(path.join(workerFolder, "package-lock.json"), path.join(folder, "package-lock.json"));
+  fs.symlinkSync(path.join(workerFolder, "node_modules"), path.join(folder, "node_modules"));
+  const write = (text) => fs.writeFileSync(path.join(tasks, "tasks.ts"), text);
+  write(code);
+  return { folder, write };
+}

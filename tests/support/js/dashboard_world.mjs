@@ -13,10 +13,10 @@ export const shop = path.join(workerFolder, "shop");
 const program = path.join(workerFolder, "node_modules/trigger.dev/dist/esm/index.js"), stub = path.join(workerFolder, "stub-net.mjs");
 
 /** Runs the CLI to its end; returns { code, out }. Without home, it gets its own HOME. */
-export function runCli(args, { home = temporaryFolder(), env = {}, onOutput } = {}) {
+export function runCli(args, { folder = shop, home = temporaryFolder(), env = {}, onOutput } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, ["--import", stub, program, ...args, "--skip-telemetry"], {
-      cwd: shop, stdio: ["ignore", "pipe", "pipe"],
+      cwd: folder, stdio: ["ignore", "pipe", "pipe"],
       env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, STUB_ANSWER: "1", NO_COLOR: "1", TRIGGER_TELEMETRY_DISABLED: "1", ...env },
     });
     const timer = setTimeout(() => child.kill("SIGKILL"), 120_000);
@@ -26,13 +26,19 @@ export function runCli(args, { home = temporaryFolder(), env = {}, onOutput } = 
   });
 }
 
-export const deploy = (gateway) => runCli(["deploy", "--skip-update-check"], { env: { CI: "1", TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat, TRIGGER_PROJECT_REF: keys.ref } });
+export const deploy = (gateway, folder) => runCli(["deploy", "--skip-update-check"], { folder, env: { CI: "1", TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat, TRIGGER_PROJECT_REF: keys.ref } });
 
-export async function startWorld() {
+/** Starts a gateway that executes deployed versions. */
+export async function startExecutingGateway(settings = {}) {
   const top = temporaryFolder();
   fs.chmodSync(top, 0o711); // versions are kept in here, next to the data
-  const gateway = await startGateway({ data: path.join(top, "data"), options: ["--execute", ...isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"], "--drain-timeout", "3s"] });
+  const gateway = await startGateway({ data: path.join(top, "data"), options: ["--execute", ...isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"], "--drain-timeout", "3s"], ...settings });
   await until(async () => (await gateway.get(`/api/v1/projects/${keys.ref}/prod/deploy-settings`, { key: keys.prod })).status === 200, { everyMs: 100, what: "a builder is connected" });
+  return gateway;
+}
+
+export async function startWorld() {
+  const gateway = await startExecutingGateway();
   const cli = await startCli({ gateway, folder: shop });
   const world = {
     gateway, cli,

@@ -1,5 +1,4 @@
 // Tasks for pace.test.mjs and bench/children.mjs: many runs at once, and parents that wait for children.
-import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { concurrencyLimit, queue, task } from "@trigger.dev/sdk";
 
@@ -33,17 +32,16 @@ export const child = task({
   },
 });
 
-/** Works, waits for a child of another queue, and works again. For each work it appends a line `from to` to the file. */
-async function workTwice({ file, ms }: { file: string; ms: number }) {
+/** Works, waits for a child of another queue, and works again. Returns when each work began and ended. */
+async function workTwice({ ms }: { ms: number }) {
   const work = async () => {
     const from = Date.now();
     await sleep(ms);
-    appendFileSync(file, `${from} ${Date.now()}\n`);
+    return [from, Date.now()];
   };
-  await work();
+  const first = await work();
   await child.triggerAndWait({ ms: 1 }).unwrap();
-  await work();
-  return "worked twice";
+  return [first, await work()];
 }
 
 export const solo = task({ id: "solo", queue: single, run: workTwice });
