@@ -1,5 +1,5 @@
 // The official CLI with more parents than may execute at once: waiting parents free their slots, so that their children can
-// execute. Its project is the folder pace. And three CLIs whose tasks share a limit, beside a supervise role.
+// execute. Its project is the folder pace. And three CLIs whose tasks share a limit, while a supervise role executes a deployed version.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
