@@ -6,6 +6,7 @@
  *   └ group           of limits: heads of classes, whose queue has one, and is not paused
  *     └ class         of a queue and a set of limits: heads of shares
  *       └ share       of a subqueue, which has a free slot, as its pools have: its items
+ *         └ lane      of keys that gates name: in place of the share's items, their heads
  *
  * After any of that has changed, refresh adds, moves or removes the heads. So the next item
  * is at the top, and a change costs the logarithm of the number of items that wait. When
@@ -29,9 +30,12 @@
 
 static bool group_is_open(const struct group_offer *offer)
 {
-    for (uint32_t i = 0; i < offer->group->count; i++)
-        if (!queue_is_open(offer->group->needs[i].limit, offer->audience))
+    for (uint32_t i = 0; i < offer->group->count; i++) {
+        const struct group_need *need = &offer->group->needs[i];
+        if (!queue_is_open(need->limit, offer->audience) ||
+            (need->pool && need->pool->running >= subqueue_limit(need->pool)))
             return false;
+    }
     return true;
 }
 
@@ -46,13 +50,13 @@ static bool class_is_open(const struct slot_class *class)
 }
 
 /* A limit of 0 of the queue itself is handled by class_is_open: it concerns every subqueue,
- * without a visit to each. */
+ * without a visit to each. A lane is not visited when the subqueue changes. */
 static bool share_is_free(const struct subqueue_share *share)
 {
     const struct subqueue *own = share->subqueue;
-    if (own->running && own->running >= queue_limit_of(own->queue))
+    if (!share->within && own->running && own->running >= queue_limit_of(own->queue))
         return false;
-    for (uint32_t i = 0; i < slot_set_count(share->class->set); i++) {
+    for (uint32_t i = 0; i < share->count; i++) {
         const struct subqueue *pool = share->needs[i].pool;
         if (pool->running >= subqueue_limit(pool))
             return false;
@@ -114,9 +118,25 @@ static void refresh_class(struct queues *queues, struct slot_class *class)
     refresh_group(queues, class->among);
 }
 
+/* Heads of lanes take no turns: the oldest item comes first. */
+static void refresh_lane(struct queues *queues, struct subqueue_share *lane)
+{
+    struct queue_heap *heads = &lane->within->items;
+    if (lane->items.count && share_is_free(lane))
+        queue_heap_put(heads, queues->id,
+                       (struct queue_node){ .item = lane->items.nodes[0].item,
+                                            .place = &lane->ready_place });
+    else
+        remove_head(queues, heads, lane->ready_place);
+}
+
 static void refresh_share(struct queues *queues, struct subqueue_share *share)
 {
     struct slot_class *class = share->class;
+    if (share->within) {
+        refresh_lane(queues, share);
+        share = share->within;
+    }
     if (share->items.count && share_is_free(share))
         offer_head(queues, &class->ready, class->offer->round, share->items.nodes[0].item,
                    &share->ready_place);
@@ -143,22 +163,29 @@ static void refresh_subqueue(struct queues *queues, struct subqueue *subqueue)
         refresh_share(queues, container_of(link, struct subqueue_share, link));
 }
 
-void queue_refresh_pool(struct queues *queues, struct subqueue *pool)
+static void refresh_offers_of(struct queues *queues, struct slot_group *group)
 {
-    list_each (link, &pool->users)
-        refresh_share(queues, container_of(link, struct share_need, link)->share);
+    list_each (link, &group->offers)
+        refresh_group(queues, container_of(link, struct group_offer, link));
 }
 
-/* The slots of a limit, all its keys together, have changed. */
+void queue_refresh_pool(struct queues *queues, struct subqueue *pool)
+{
+    refresh_subqueue(queues, pool);
+    list_each (link, &pool->users)
+        refresh_share(queues, container_of(link, struct share_need, link)->share);
+    list_each (link, &pool->groups)
+        refresh_offers_of(queues, container_of(link, struct group_need, in_pool)->group);
+}
+
+/* The slots of a queue or limit, all its keys together, have changed. */
 static void refresh_limit(struct queues *queues, struct queue *limit)
 {
+    queue_refresh_offers(queues, limit);
     list_each (link, &limit->classes)
         refresh_class(queues, container_of(link, struct class_need, link)->class);
-    list_each (link, &limit->groups) {
-        struct slot_group *group = container_of(link, struct group_need, link)->group;
-        list_each (of, &group->offers)
-            refresh_group(queues, container_of(of, struct group_offer, link));
-    }
+    list_each (link, &limit->groups)
+        refresh_offers_of(queues, container_of(link, struct group_need, link)->group);
 }
 
 static void refresh(struct queues *queues, struct subqueue *subqueue)
@@ -169,13 +196,8 @@ static void refresh(struct queues *queues, struct subqueue *subqueue)
 
 static void refresh_busy(struct queues *queues, struct queue *queue)
 {
-    list_each (link, &queue->busy) {
-        struct subqueue *subqueue = container_of(link, struct subqueue, busy);
-        if (queue->is_limit)
-            queue_refresh_pool(queues, subqueue);
-        else
-            refresh_subqueue(queues, subqueue);
-    }
+    list_each (link, &queue->busy)
+        queue_refresh_pool(queues, container_of(link, struct subqueue, busy));
 }
 
 /* A pool in which nothing runs is free unless its limit is 0. */
@@ -183,13 +205,12 @@ void queue_refresh_all(struct queues *queues, struct queue *queue, uint32_t was)
 {
     size_t at = 0;
     uint32_t now = queue_limit_of(queue);
-    if (queue->is_limit && now != was && (!now || !was))
+    if ((queue->is_limit || queue->uses) && now != was && (!now || !was))
         for (struct subqueue *pool; (pool = table_next(&queue->subqueues, &at));)
             queue_refresh_pool(queues, pool);
     else if (now != was)
         refresh_busy(queues, queue);
     refresh_limit(queues, queue);
-    queue_refresh_offers(queues, queue);
 }
 
 /* ---- running items ---- */
@@ -199,21 +220,27 @@ static void count_running(struct subqueue *subqueue, int more)
     if (!subqueue->running)
         list_append(&subqueue->queue->busy, &subqueue->busy);
     subqueue->running += (uint32_t)more;
-    subqueue->queue->running += (uint32_t)more;
     if (!subqueue->running)
         list_remove(&subqueue->busy);
 }
 
 /* Counts one more item that runs in the subqueue (1), or one less (-1), in its queue, in the
- * environment, and in the pools of its set. */
+ * environment, and in the limits and gates of its demand: once in each. */
 static void count_slots(struct queues *queues, struct subqueue *subqueue,
-                        const struct slot_set *set, int more)
+                        const struct slot_demand *demand, int more)
 {
+    const struct slot_set *set = slot_demand_set(demand);
+    struct subqueue *pools[SLOT_SET_MAX];
+    uint32_t count = slot_demand_pools(demand, subqueue, pools);
     count_running(subqueue, more);
+    subqueue->queue->running += (uint32_t)more;
     queues->running += (uint32_t)more;
     metric_add(M_RUNS_EXECUTING, more);
+    for (uint32_t i = 0; i < count; i++)
+        count_running(pools[i], more);
     for (uint32_t i = 0; i < slot_set_count(set); i++)
-        count_running(queue_subqueue(set->limits[i], subqueue_key(subqueue)), more);
+        if (set->limits[i] != subqueue->queue)
+            set->limits[i]->running += (uint32_t)more;
 }
 
 /* Returns true if a limit became full when one more ran (1), or has a free slot again when
@@ -223,22 +250,39 @@ static bool has_turned(uint32_t running, uint32_t limit, int more)
     return more > 0 ? running == limit : running + 1 == limit;
 }
 
-/* After count_slots. Frees pools that nothing needs any more. */
-static void refresh_set(struct queues *queues, const struct subqueue *subqueue,
-                        const struct slot_set *set, int more)
+/* The rest of what `refresh` does: items of other queues may need these slots. */
+static void refresh_turned(struct queues *queues, struct subqueue *pool, int more)
 {
-    for (uint32_t i = 0; i < slot_set_count(set); i++) {
-        struct queue *limit = set->limits[i];
-        struct subqueue *pool = queue_subqueue(limit, subqueue_key(subqueue));
-        if (has_turned(pool->running, subqueue_limit(pool), more))
-            queue_refresh_pool(queues, pool);
-        if (has_turned(limit->running, queue_total_of(limit), more))
-            refresh_limit(queues, limit);
-        subqueue_free_if_empty(queues, pool);
+    if (has_turned(pool->running, subqueue_limit(pool), more))
+        queue_refresh_pool(queues, pool);
+}
+
+static void refresh_total(struct queues *queues, struct queue *limit, int more)
+{
+    if (has_turned(limit->running, queue_total_of(limit), more))
+        refresh_limit(queues, limit);
+}
+
+/* After count_slots. Frees pools that nothing needs any more. */
+static void refresh_demand(struct queues *queues, struct subqueue *subqueue,
+                           const struct slot_demand *demand, int more)
+{
+    const struct slot_set *set = slot_demand_set(demand);
+    struct subqueue *pools[SLOT_SET_MAX];
+    uint32_t count = slot_demand_pools(demand, subqueue, pools);
+    refresh_turned(queues, subqueue, more);
+    refresh_total(queues, subqueue->queue, more);
+    for (uint32_t i = 0; i < slot_set_count(set); i++)
+        if (set->limits[i] != subqueue->queue)
+            refresh_total(queues, set->limits[i], more);
+    for (uint32_t i = 0; i < count; i++) {
+        refresh_turned(queues, pools[i], more);
+        subqueue_free_if_empty(queues, pools[i]);
     }
 }
 
-/* Counts one more item that waits in the subqueue (1), or one less (-1). */
+/* Counts one more item that waits in the subqueue (1), or one less (-1). Queues count only
+ * those of their own, not those that need a gate. */
 static void count_waiting(struct queues *queues, struct subqueue *subqueue,
                           uint32_t audience, const struct slot_set *set, int more)
 {
@@ -248,37 +292,51 @@ static void count_waiting(struct queues *queues, struct subqueue *subqueue,
     subqueue->queue->waiting += (uint32_t)more;
     queues->waiting += (uint32_t)more;
     for (uint32_t i = 0; i < slot_set_count(set); i++)
-        set->limits[i]->waiting += (uint32_t)more;
+        if (set->limits[i]->is_limit)
+            set->limits[i]->waiting += (uint32_t)more;
     metric_add(M_RUNS_QUEUED, more);
 }
 
 /* Takes the item out of its subqueue, and returns the subqueue, or NULL if it had none. The
- * subqueue stays, so that the item can return to it. The heads that queues::ready compares
+ * subqueue stays until release, so that the item can return to it. The heads that queues::ready compares
  * must still exist: hence the refresh. */
 static struct subqueue *detach(struct queues *queues, struct queue_item *item)
 {
     struct subqueue *subqueue = item->subqueue;
     if (!subqueue)
         return NULL;
+    subqueue->is_held = true;
     struct subqueue_share *share = item->running ? NULL : item->share;
-    struct slot_set *set = share ? share->class->set : item->set;
+    struct slot_demand *demand = share ? share->demand : item->demand;
     if (item->running) {
-        count_slots(queues, subqueue, set, -1);
+        count_slots(queues, subqueue, demand, -1);
     } else {
         queue_heap_remove(&share->items, queues->id, item->place);
-        count_waiting(queues, subqueue, share->class->offer->audience, set, -1);
+        count_waiting(queues, subqueue, share->class->offer->audience, share->class->set,
+                      -1);
     }
     bool ran = item->running;
     item->subqueue = NULL;
     item->share = NULL;
     item->running = false;
+    if (share && share->within)
+        refresh_share(queues, share);
     refresh(queues, subqueue);
     if (ran)
-        refresh_set(queues, subqueue, set, -1);
+        refresh_demand(queues, subqueue, demand, -1);
     if (share)
         subqueue_share_free_if_empty(queues, share);
-    slot_set_unref(queues, set);
+    slot_demand_unref(queues, demand);
     return subqueue;
+}
+
+/* Accepts NULL. */
+static void release(struct queues *queues, struct subqueue *left)
+{
+    if (!left)
+        return;
+    left->is_held = false;
+    subqueue_free_if_empty(queues, left);
 }
 
 /* ---- the line ---- */
@@ -319,6 +377,7 @@ void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
     *queues = (struct queues){ .limit = limit, .id = id };
     names_init(&queues->own, false);
     names_init(&queues->limits, true);
+    table_init(&queues->demands, slot_demand_key);
     table_init(&queues->sets, slot_set_key);
     table_init(&queues->groups, slot_group_key);
     list_init(&queues->line);
@@ -339,11 +398,12 @@ static void forget_keys(struct queues *queues)
 
 void queues_finish(struct queues *queues)
 {
-    assert(queues->running == 0 && queues->waiting == 0 && queues->sets.count == 0 &&
-           queues->groups.count == 0);
+    assert(queues->running == 0 && queues->waiting == 0 && queues->demands.count == 0 &&
+           queues->sets.count == 0 && queues->groups.count == 0);
     forget_keys(queues);
     names_finish(&queues->own);
     names_finish(&queues->limits);
+    table_finish(&queues->demands);
     table_finish(&queues->sets);
     table_finish(&queues->groups);
     for (uint32_t i = 0; i < queues->audiences; i++)
@@ -357,19 +417,20 @@ void queues_finish(struct queues *queues)
 static void wait_in_subqueue(struct queues *queues, struct queue_item *item,
                              struct queue_seat seat, int64_t position)
 {
-    struct slot_set *set = slot_set_ref(slot_set_named(queues, seat.limits));
+    struct slot_demand *demand = slot_demand_named(queues, seat.limits);
     struct subqueue *old = detach(queues, item);
     struct subqueue *subqueue =
         queue_subqueue(queue_named(&queues->own, seat.queue), seat.key);
     item->subqueue = subqueue;
-    item->share = subqueue_share_for(queues, subqueue, item->audience, set);
+    item->share = subqueue_share_for(queues, subqueue, item->audience, demand);
     item->position = position;
     queue_heap_put(&item->share->items, queues->id,
                    (struct queue_node){ .item = item, .place = &item->place });
-    count_waiting(queues, subqueue, item->audience, set, 1);
+    count_waiting(queues, subqueue, item->audience, slot_demand_set(demand), 1);
+    if (item->share->within)
+        refresh_share(queues, item->share);
     refresh(queues, subqueue);
-    if (old)
-        subqueue_free_if_empty(queues, old);
+    release(queues, old);
 }
 
 void queues_wait(struct queues *queues, struct queue_item *item, struct queue_seat seat,
@@ -404,8 +465,9 @@ static void serve(struct queues *queues, const struct subqueue_share *share)
 {
     struct slot_class *class = share->class;
     struct offer *offer = class->offer;
-    if (share->ready_place) {
-        struct queue_node *node = &class->ready.nodes[share->ready_place - 1];
+    uint32_t place = share->within ? share->within->ready_place : share->ready_place;
+    if (place) {
+        struct queue_node *node = &class->ready.nodes[place - 1];
         node->round = next_round(&offer->round, node->round);
     }
     if (offer->heads)
@@ -414,7 +476,7 @@ static void serve(struct queues *queues, const struct subqueue_share *share)
 
 void queues_run(struct queues *queues, struct queue_item *item, struct queue_seat seat)
 {
-    struct slot_set *set = slot_set_ref(slot_set_named(queues, seat.limits));
+    struct slot_demand *demand = slot_demand_named(queues, seat.limits);
     if (item->subqueue && !item->running)
         serve(queues, item->share);
     struct subqueue *old = detach(queues, item);
@@ -422,21 +484,19 @@ void queues_run(struct queues *queues, struct queue_item *item, struct queue_sea
         queue_subqueue(queue_named(&queues->own, seat.queue), seat.key);
     leave_line(item);
     item->subqueue = subqueue;
-    item->set = set;
+    item->demand = demand;
     item->running = true;
-    count_slots(queues, subqueue, set, 1);
+    count_slots(queues, subqueue, demand, 1);
     refresh(queues, subqueue);
-    refresh_set(queues, subqueue, set, 1);
-    if (old)
-        subqueue_free_if_empty(queues, old);
+    refresh_demand(queues, subqueue, demand, 1);
+    release(queues, old);
 }
 
 void queues_leave(struct queues *queues, struct queue_item *item)
 {
     struct subqueue *subqueue = detach(queues, item);
     leave_line(item);
-    if (subqueue)
-        subqueue_free_if_empty(queues, subqueue);
+    release(queues, subqueue);
 }
 
 /* Returns true if the queue, which may be NULL, has a free slot for the key. */
@@ -454,12 +514,15 @@ static bool has_slot(const struct queue *queue, struct slice key)
 
 bool queues_has_slot(struct queues *queues, struct queue_seat seat)
 {
-    struct slot_set *set = slot_set_ref(slot_set_named(queues, seat.limits));
+    struct slot_demand *demand = slot_demand_named(queues, seat.limits);
+    const struct slot_set *set = slot_demand_set(demand);
     bool has = queues->running < queues->limit &&
                has_slot(queue_find(&queues->own, seat.queue), seat.key);
-    for (uint32_t i = 0; has && i < slot_set_count(set); i++)
-        has = has_slot(set->limits[i], seat.key);
-    slot_set_unref(queues, set);
+    for (uint32_t i = 0; has && set && i < set->keyed_count; i++)
+        has = has_slot(set->keyed[i], seat.key);
+    for (uint32_t i = 0; has && demand && i < demand->count; i++)
+        has = has_slot(demand->gates[i].queue, demand->gates[i].key);
+    slot_demand_unref(queues, demand);
     return has;
 }
 
@@ -495,21 +558,52 @@ const struct queue_item *queues_oldest_of(const struct queues *queues, struct sl
     return NULL;
 }
 
-/* Returns the first limit of the item that has no free slot for it, as an obstacle; without
- * a name: there is none. */
+/* Returns true if the pool has no free slot for the item. */
+static bool is_full(const struct subqueue *pool, const struct queue_item *item,
+                    struct limit_standing *out)
+{
+    const struct queue *limit = pool->queue;
+    bool is_total = limit->running >= queue_total_of(limit);
+    *out = (struct limit_standing){
+        .name = queue_key(limit),
+        .is_gate = !limit->is_limit,
+        .key = subqueue_key(pool),
+        .paused = limit->settings.paused && item->audience != AUDIENCE_RESUMED,
+        .is_total = is_total,
+        .limit = is_total ? queue_total_of(limit) : subqueue_limit(pool),
+        .running = is_total ? limit->running : pool->running,
+    };
+    return out->paused || out->running >= out->limit;
+}
+
+/* The same for the needs of a share or lane; NULL: it has none. */
+static bool share_is_full(const struct subqueue_share *share, const struct queue_item *item,
+                          struct limit_standing *out)
+{
+    for (uint32_t i = 0; share && i < share->count; i++)
+        if (is_full(share->needs[i].pool, item, out))
+            return true;
+    return false;
+}
+
+static bool group_is_full(const struct slot_group *group, const struct queue_item *item,
+                          struct limit_standing *out)
+{
+    for (uint32_t i = 0; i < group->count; i++)
+        if (group->needs[i].pool && is_full(group->needs[i].pool, item, out))
+            return true;
+    return false;
+}
+
+/* Returns the first limit or gate of the item that has no free slot for it, as an obstacle;
+ * without a name: there is none. */
 static struct limit_standing limit_standing_of(const struct queue_item *item)
 {
-    for (uint32_t i = 0; i < slot_set_count(item->share->class->set); i++) {
-        const struct subqueue *pool = item->share->needs[i].pool;
-        const struct queue *limit = pool->queue;
-        struct limit_standing standing = { .name = queue_key(limit) };
-        standing.paused = limit->settings.paused && item->audience != AUDIENCE_RESUMED;
-        standing.is_total = limit->running >= queue_total_of(limit);
-        standing.limit = standing.is_total ? queue_total_of(limit) : subqueue_limit(pool);
-        standing.running = standing.is_total ? limit->running : pool->running;
-        if (standing.paused || standing.running >= standing.limit)
-            return standing;
-    }
+    struct limit_standing found;
+    if (share_is_full(item->share->within, item, &found) ||
+        share_is_full(item->share, item, &found) ||
+        group_is_full(item->share->class->among->group, item, &found))
+        return found;
     return (struct limit_standing){ 0 };
 }
 

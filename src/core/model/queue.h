@@ -20,11 +20,14 @@
  * again. AUDIENCE_RESUMED is for these items. They do not count as waiting, and even a
  * paused queue offers them: pausing stops no run that has begun.
  *
- * An item may also need a slot of limits: of each of up to SLOT_SET_MAX, all at the same
- * time. A limit is like a queue in which nothing waits: it limits each concurrencyKey (a
- * pool), and all of them together. An item that runs has its slots until it leaves.
+ * An item may also need a slot of limits and gates: of each of up to SLOT_SET_MAX, all at
+ * the same time. A limit is like a queue in which nothing waits: it limits each
+ * concurrencyKey (a pool), and all of them together. A gate is another queue, and its pool
+ * the subqueue of a key, the item's or one that the gate names. An item that runs has its
+ * slots until it leaves. It counts once in each pool and once in each queue or limit,
+ * whatever leads to it.
  *
- *   item ──► slot of its queue ──► slot of each limit of its set ──► slot of the environment
+ *   item ──► slot of its queue ──► slot of each limit and gate ──► slot of the environment
  *
  * Pure: this code does not know runs. Items are embedded in what they belong to. */
 #pragma once
@@ -43,18 +46,19 @@ enum {
     QUEUES_CONFIGURED_MAX = 10000, /* queues with settings in one environment */
     PROJECT_QUEUES_CONFIGURED_MAX = 4 * QUEUES_CONFIGURED_MAX,
     AUDIENCE_RESUMED = 63, /* above those that callers set */
-    SLOT_SET_MAX = 3,      /* limits of an item: its task's own, and two with names */
-    SLOT_SETS_MAX = 1000,  /* different sets of limits in an environment */
+    /* Limits and gates of an item: its task's own limit, two with names, three gates. */
+    SLOT_SET_MAX = 6,
+    SLOT_SETS_MAX = 1000, /* different sets of limits and gates in an environment */
 };
 
 struct subqueue;
 struct subqueue_share;
-struct slot_set;
+struct slot_demand;
 
 /* Where an item waits or runs. */
 struct queue_seat {
     struct slice queue, key;
-    struct slice limits; /* a JSON array of names; absent: none */
+    struct slice limits; /* and gates (queue_needs.h); absent: none */
 };
 
 /* An item that waits (place > 0), has a slot (running), or neither. Embed it. */
@@ -62,7 +66,7 @@ struct queue_item {
     struct subqueue *subqueue; /* NULL: neither */
     union {
         struct subqueue_share *share; /* of the subqueue; while it waits */
-        struct slot_set *set;         /* the limits that it holds; NULL: none */
+        struct slot_demand *demand;   /* limits and gates that it holds; NULL: none */
     };
     int64_t position;  /* Unix ms */
     uint32_t place;    /* index in the share's heap, from 1 */
@@ -89,6 +93,7 @@ struct queue_names {
 
 struct queues {
     struct queue_names own, limits;
+    struct table demands;      /* of struct slot_demand, by text */
     struct table sets;         /* of struct slot_set, by text */
     struct table groups;       /* of struct slot_group, by text */
     struct queue_turns *ready; /* by audience: heads of groups that may offer an item */
@@ -173,9 +178,11 @@ struct limit_override {
     int64_t until;    /* Unix ms */
 };
 
-/* A limit that has no free slot for an item. */
+/* A limit or gate that has no free slot for an item. */
 struct limit_standing {
-    struct slice name; /* absent: every limit of the item has one */
+    struct slice name; /* absent: every one of the item has a slot */
+    bool is_gate;      /* name is that of a queue */
+    struct slice key;  /* of the pool; empty: no key */
     bool paused;
     bool is_total; /* of all keys together; else of the item's key */
     uint32_t limit, running;
@@ -187,7 +194,7 @@ struct queue_standing {
     uint32_t limit, running; /* slots of its subqueue; UINT32_MAX: no limit of its own */
     uint32_t total, total_running; /* the same for all subqueues of its queue */
     uint32_t ahead; /* items with its limits before it in its subqueue; at most `most` */
-    struct limit_standing of_limit; /* of the first limit of its set that is full */
+    struct limit_standing of_limit; /* of the first limit or gate that is full */
 };
 struct queue_standing queues_standing(const struct queues *queues,
                                       const struct queue_item *item, uint32_t most);
@@ -237,8 +244,8 @@ static inline uint32_t queues_count(const struct queues *queues)
 /* Returns true if a limit may have this name: 1 to 128 letters, digits, - and _. */
 bool limits_is_name(struct slice name);
 
-/* Returns true if items may need this set of limits, a JSON array of names: some do, or
- * fewer than SLOT_SETS_MAX sets are needed. */
+/* Returns true if items may need these limits and gates (queue_needs.h): some do, or fewer
+ * than SLOT_SETS_MAX sets are needed. Gates that differ in a key of very many are one set. */
 bool limits_allow_set(const struct queues *queues, struct slice limits);
 
 /* A worker version has registered the limit; limits_change sets its values. */

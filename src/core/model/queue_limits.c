@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <ctype.h>
 
+#include "core/model/queue_needs.h"
+
 enum { LIMIT_NAME_MAX = 128 };
 
 /* ---- settings ---- */
@@ -38,7 +40,7 @@ void queues_set_total(struct queues *queues, struct slice queue, uint32_t total)
     if (!q || !q->registered)
         return;
     q->total = total;
-    queue_refresh_offers(queues, q);
+    queue_refresh_all(queues, q, queue_limit_of(q));
 }
 
 static void forget(struct queues *queues, struct queue *queue)
@@ -124,7 +126,16 @@ bool limits_is_name(struct slice name)
 
 bool limits_allow_set(const struct queues *queues, struct slice limits)
 {
-    return queues->sets.count < SLOT_SETS_MAX || table_find(&queues->sets, limits);
+    struct slot_needs needs;
+    struct buf text = { 0 };
+    if (queues->sets.count < SLOT_SETS_MAX)
+        return true;
+    slot_needs_read(&needs, limits);
+    slot_needs_write(&needs, &text);
+    bool is_known = !needs.count || table_find(&queues->sets, buf_slice(&text));
+    slot_needs_finish(&needs);
+    buf_finish(&text);
+    return is_known;
 }
 
 void limits_register(struct queues *queues, struct slice limit)

@@ -1,7 +1,7 @@
 /* queue_parts.c - makes and frees queues, limits, subqueues, sets and shares.
  *
- * A subqueue lives while it has an item, a queue while it has a subqueue or a setting, a
- * limit also while a set names it: names that clients choose do not stay. */
+ * A subqueue lives while it has an item, a queue while it has a subqueue or a setting, or
+ * while a set names it: names that clients choose do not stay. */
 #include "core/model/queue_parts.h"
 
 #include <assert.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/json/scan.h"
 #include "base/mem.h"
+#include "core/model/queue_needs.h"
 
 /* ---- queues, limits and subqueues ---- */
 
@@ -29,6 +29,12 @@ struct slice subqueue_key(const void *value)
 {
     const struct subqueue *subqueue = value;
     return (struct slice){ subqueue->key, subqueue->key_len };
+}
+
+struct slice slot_demand_key(const void *value)
+{
+    const struct slot_demand *demand = value;
+    return (struct slice){ demand->text, demand->text_len };
 }
 
 struct slice slot_set_key(const void *value)
@@ -88,6 +94,7 @@ struct subqueue *queue_subqueue(struct queue *queue, struct slice key)
     memcpy(subqueue->key, key.ptr, key.len);
     list_init(&subqueue->shares);
     list_init(&subqueue->users);
+    list_init(&subqueue->groups);
     list_init(&subqueue->busy);
     table_insert(&queue->subqueues, subqueue);
     return subqueue;
@@ -130,7 +137,8 @@ void subqueue_free_if_empty(struct queues *queues, struct subqueue *subqueue)
 {
     struct queue *queue = subqueue->queue;
     if (!list_empty(&subqueue->shares) || !list_empty(&subqueue->users) ||
-        subqueue->running > 0 || subqueue->override != UINT32_MAX)
+        !list_empty(&subqueue->groups) || subqueue->running > 0 || subqueue->is_held ||
+        subqueue->override != UINT32_MAX)
         return;
     table_remove(&queue->subqueues, subqueue_key(subqueue));
     free(subqueue);
@@ -139,32 +147,61 @@ void subqueue_free_if_empty(struct queues *queues, struct subqueue *subqueue)
 
 /* ---- groups of limits ---- */
 
-static void add_need(struct queues *queues, struct slot_group *group, struct slice name)
+static void add_need(struct queues *queues, struct slot_group *group,
+                     const struct slot_need *wanted)
 {
     struct group_need *need = &group->needs[group->count++];
+    struct queue_names *names = wanted->is_gate ? &queues->own : &queues->limits;
     need->group = group;
-    need->limit = queue_named(&queues->limits, name);
+    need->limit = queue_named(names, wanted->name);
     need->limit->uses++;
     list_append(&need->limit->groups, &need->link);
+    if (!wanted->is_pinned)
+        return;
+    need->pool = queue_subqueue(need->limit, wanted->key);
+    list_append(&need->pool->groups, &need->in_pool);
 }
 
-/* Returns the group with this text, a JSON array of names without brackets; "": none. Adds
- * a reference. */
-static struct slot_group *group_named(struct queues *queues, struct slice text)
+/* Appends the text of the group of these needs. */
+static void write_group(const struct slot_needs *needs, struct buf *out)
+{
+    for (uint32_t i = 0; i < needs->count; i++) {
+        if (slot_needs_is_own(needs, i))
+            continue;
+        buf_add_text(out, out->len ? "," : "");
+        slot_need_write(&needs->all[i], out);
+    }
+}
+
+/* Returns the group with this text. Adds a reference. needs: of a missing one; NULL: it has
+ * none. */
+static struct slot_group *group_named(struct queues *queues, struct slice text,
+                                      const struct slot_needs *needs)
 {
     struct slot_group *group = table_find(&queues->groups, text);
-    struct slice names = text, name;
     if (!group) {
         group = mem_new_flex(struct slot_group, text.len);
         group->text_len = text.len;
         memcpy(group->text, text.ptr, text.len);
         list_init(&group->offers);
         table_insert(&queues->groups, group);
-        while (slice_split(&names, ',', &name))
-            add_need(queues, group, scan_unquoted(name));
+        for (uint32_t i = 0; needs && i < needs->count; i++)
+            if (!slot_needs_is_own(needs, i))
+                add_need(queues, group, &needs->all[i]);
     }
     group->refs++;
     return group;
+}
+
+static void remove_need(struct queues *queues, struct group_need *need)
+{
+    list_remove(&need->link);
+    if (need->pool) {
+        list_remove(&need->in_pool);
+        subqueue_free_if_empty(queues, need->pool);
+    }
+    need->limit->uses--;
+    queue_free_if_unused(queues, need->limit);
 }
 
 static void group_unref(struct queues *queues, struct slot_group *group)
@@ -172,80 +209,62 @@ static void group_unref(struct queues *queues, struct slot_group *group)
     if (--group->refs)
         return;
     table_remove(&queues->groups, slot_group_key(group));
-    for (uint32_t i = 0; i < group->count; i++) {
-        list_remove(&group->needs[i].link);
-        group->needs[i].limit->uses--;
-        queue_free_if_unused(queues, group->needs[i].limit);
-    }
+    for (uint32_t i = 0; i < group->count; i++)
+        remove_need(queues, &group->needs[i]);
     free(group);
 }
 
 /* ---- sets of limits ---- */
 
-/* Only the name of a limit of a task alone has a slash. */
-static bool is_own_name(struct slice name)
+/* Adds the queue unless it is there. */
+static void add_once(struct queue **all, uint32_t *count, struct queue *queue)
 {
-    return memchr(name.ptr, '/', name.len);
+    for (uint32_t i = 0; i < *count; i++)
+        if (all[i] == queue)
+            return;
+    all[(*count)++] = queue;
 }
 
-static bool set_has(const struct slot_set *set, const struct queue *limit)
+/* The limit of the task alone comes first. */
+static void fill_set(struct queues *queues, struct slot_set *set,
+                     const struct slot_needs *needs)
 {
-    for (uint32_t i = 0; i < set->count; i++)
-        if (set->limits[i] == limit)
-            return true;
-    return false;
-}
-
-/* Finds the limits of the set, each once, and its group. */
-static void fill_set(struct queues *queues, struct slot_set *set)
-{
-    struct scan_members elements = scan_members(slot_set_key(set));
-    struct slice element;
-    struct buf name = { 0 }, group = { 0 };
-    while (set->count < SLOT_SET_MAX && scan_next_element(&elements, &element)) {
-        buf_clear(&name);
-        scan_string(element, &name);
-        struct queue *limit = queue_named(&queues->limits, buf_slice(&name));
-        if (set_has(set, limit))
-            continue;
-        limit->uses++;
-        set->limits[set->count++] = limit;
-        if (!group.len && is_own_name(buf_slice(&name))) {
-            set->own++;
-            continue;
-        }
-        if (group.len)
-            buf_add_char(&group, ',');
-        buf_add_json(&group, buf_slice(&name));
+    struct buf group = { 0 };
+    for (uint32_t i = 0; i < needs->count; i++) {
+        const struct slot_need *need = &needs->all[i];
+        struct queue *limit =
+            queue_named(need->is_gate ? &queues->own : &queues->limits, need->name);
+        uint32_t before = set->count;
+        add_once(set->limits, &set->count, limit);
+        limit->uses += set->count - before;
+        if (!need->key.ptr)
+            add_once(set->keyed, &set->keyed_count, limit);
+        set->own += slot_needs_is_own(needs, i);
     }
-    set->group = group_named(queues, buf_slice(&group));
-    buf_finish(&name);
+    write_group(needs, &group);
+    set->group = group_named(queues, buf_slice(&group), needs);
     buf_finish(&group);
 }
 
-/* The text is a JSON array of names. */
-struct slot_set *slot_set_named(struct queues *queues, struct slice text)
+/* Adds a reference. */
+static struct slot_set *set_of(struct queues *queues, const struct slot_needs *needs)
 {
-    bool is_empty = text.len <= sizeof("[]") - 1;
-    struct slot_set *set = is_empty ? NULL : table_find(&queues->sets, text);
-    if (set || is_empty)
-        return set;
-    set = mem_new_flex(struct slot_set, text.len);
-    set->text_len = text.len;
-    memcpy(set->text, text.ptr, text.len);
-    fill_set(queues, set);
-    table_insert(&queues->sets, set);
+    struct buf text = { 0 };
+    slot_needs_write(needs, &text);
+    struct slot_set *set = table_find(&queues->sets, buf_slice(&text));
+    if (!set) {
+        set = mem_new_flex(struct slot_set, text.len);
+        set->text_len = text.len;
+        memcpy(set->text, text.ptr, text.len);
+        fill_set(queues, set, needs);
+        table_insert(&queues->sets, set);
+    }
+    set->refs++;
+    buf_finish(&text);
     return set;
 }
 
-struct slot_set *slot_set_ref(struct slot_set *set)
-{
-    if (set)
-        set->refs++;
-    return set;
-}
-
-void slot_set_unref(struct queues *queues, struct slot_set *set)
+static void slot_set_unref(struct queues *queues, struct slot_set *set)
 {
     if (!set || --set->refs)
         return;
@@ -256,6 +275,75 @@ void slot_set_unref(struct queues *queues, struct slot_set *set)
         queue_free_if_unused(queues, set->limits[i]);
     }
     free(set);
+}
+
+/* ---- demands ---- */
+
+static void add_gate(struct queues *queues, struct slot_demand *demand,
+                     const struct slot_need *need)
+{
+    demand->gates[demand->count++] =
+        (struct keyed_gate){ .queue = queue_named(&queues->own, need->name),
+                             .key = need->key,
+                             .is_pinned = need->is_pinned };
+    demand->lane_count += !need->is_pinned;
+}
+
+/* Texts without a quote name nothing: [], [null], [{}]. */
+struct slot_demand *slot_demand_named(struct queues *queues, struct slice text)
+{
+    bool is_empty = !text.len || !memchr(text.ptr, '"', text.len);
+    struct slot_demand *demand = is_empty ? NULL : table_find(&queues->demands, text);
+    struct slot_needs needs;
+    if (is_empty)
+        return NULL;
+    if (!demand) {
+        demand = mem_new_flex(struct slot_demand, text.len);
+        demand->text_len = text.len;
+        memcpy(demand->text, text.ptr, text.len);
+        slot_needs_read(&needs, text);
+        demand->set = set_of(queues, &needs);
+        for (uint32_t i = 0; i < needs.count; i++)
+            if (needs.all[i].key.ptr)
+                add_gate(queues, demand, &needs.all[i]);
+        demand->keys = needs.texts;
+        table_insert(&queues->demands, demand);
+    }
+    demand->refs++;
+    return demand;
+}
+
+void slot_demand_unref(struct queues *queues, struct slot_demand *demand)
+{
+    if (!demand || --demand->refs)
+        return;
+    table_remove(&queues->demands, slot_demand_key(demand));
+    slot_set_unref(queues, demand->set);
+    buf_finish(&demand->keys);
+    free(demand);
+}
+
+static void add_pool(struct subqueue **pools, uint32_t *count, const struct subqueue *own,
+                     struct subqueue *pool)
+{
+    for (uint32_t i = 0; i < *count; i++)
+        if (pools[i] == pool)
+            return;
+    if (pool != own)
+        pools[(*count)++] = pool;
+}
+
+uint32_t slot_demand_pools(const struct slot_demand *demand, const struct subqueue *own,
+                           struct subqueue *pools[SLOT_SET_MAX])
+{
+    const struct slot_set *set = slot_demand_set(demand);
+    uint32_t count = 0;
+    for (uint32_t i = 0; set && i < set->keyed_count; i++)
+        add_pool(pools, &count, own, queue_subqueue(set->keyed[i], subqueue_key(own)));
+    for (uint32_t i = 0; demand && i < demand->count; i++)
+        add_pool(pools, &count, own,
+                 queue_subqueue(demand->gates[i].queue, demand->gates[i].key));
+    return count;
 }
 
 /* ---- offers, classes and shares ---- */
@@ -283,10 +371,12 @@ static struct offer *offer_for(struct queues *queues, struct queue *queue,
     return offer;
 }
 
-static struct group_offer *group_offer_for(struct queues *queues, struct slice group,
-                                           uint32_t audience)
+/* set: whose group it is; NULL: the group of items that need none. */
+static struct group_offer *group_offer_for(struct queues *queues,
+                                           const struct slot_set *set, uint32_t audience)
 {
-    struct slot_group *found = group_named(queues, group);
+    struct slice group = set ? slot_group_key(set->group) : SLICE("");
+    struct slot_group *found = group_named(queues, group, NULL);
     list_each (link, &found->offers) {
         struct group_offer *offer = container_of(link, struct group_offer, link);
         if (offer->audience != audience)
@@ -322,11 +412,12 @@ static struct slot_class *class_for(struct queues *queues, struct offer *offer,
     }
     struct slot_class *class =
         mem_new_flex(struct slot_class, slot_set_own(set) * sizeof(class->needs[0]));
-    struct slice group = set ? slot_group_key(set->group) : SLICE("");
     class->offer = offer;
-    class->among = group_offer_for(queues, group, offer->audience);
+    class->among = group_offer_for(queues, set, offer->audience);
     class->among->classes++;
-    class->set = slot_set_ref(set);
+    class->set = set;
+    if (set)
+        set->refs++;
     list_append(&offer->classes, &class->link);
     for (uint32_t i = 0; i < slot_set_own(set); i++) {
         class->needs[i].class = class;
@@ -352,41 +443,110 @@ static void free_class_if_empty(struct queues *queues, struct slot_class *class)
     slot_set_unref(queues, set);
 }
 
-struct subqueue_share *subqueue_share_for(struct queues *queues, struct subqueue *subqueue,
-                                          uint32_t audience, struct slot_set *set)
+/* ---- shares and lanes ---- */
+
+static struct slice lane_key(const void *value)
+{
+    return slot_demand_key(((const struct subqueue_share *)value)->demand);
+}
+
+static struct subqueue_share *new_share(struct subqueue *subqueue, struct slot_class *class,
+                                        struct slot_demand *demand, uint32_t most)
+{
+    struct subqueue_share *share =
+        mem_new_flex(struct subqueue_share, most * sizeof(share->needs[0]));
+    share->class = class;
+    share->subqueue = subqueue;
+    share->demand = demand;
+    return share;
+}
+
+static void need_pool(struct subqueue_share *share, struct subqueue *pool)
+{
+    struct share_need *need = &share->needs[share->count++];
+    need->share = share;
+    need->pool = pool;
+    list_append(&pool->users, &need->link);
+}
+
+/* demand: of the items; NULL: none, or they are in lanes. */
+static struct subqueue_share *share_for(struct queues *queues, struct subqueue *subqueue,
+                                        uint32_t audience, struct slot_set *set,
+                                        struct slot_demand *demand)
 {
     list_each (link, &subqueue->shares) {
         struct subqueue_share *share = container_of(link, struct subqueue_share, link);
-        if (share->class->offer->audience == audience && share->class->set == set)
+        if (share->class->offer->audience == audience && share->class->set == set &&
+            share->demand == demand)
             return share;
     }
-    struct subqueue_share *share =
-        mem_new_flex(struct subqueue_share, slot_set_count(set) * sizeof(share->needs[0]));
-    share->class = class_for(queues, offer_for(queues, subqueue->queue, audience), set);
-    share->class->shares++;
-    share->subqueue = subqueue;
+    uint32_t count = set ? set->keyed_count : 0;
+    struct slot_class *class =
+        class_for(queues, offer_for(queues, subqueue->queue, audience), set);
+    struct subqueue_share *share = new_share(subqueue, class, demand, count);
+    class->shares++;
     list_append(&subqueue->shares, &share->link);
-    for (uint32_t i = 0; i < slot_set_count(set); i++) {
-        share->needs[i].share = share;
-        share->needs[i].pool = queue_subqueue(set->limits[i], subqueue_key(subqueue));
-        list_append(&share->needs[i].pool->users, &share->needs[i].link);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        need_pool(share, queue_subqueue(set->keyed[i], subqueue_key(subqueue)));
     return share;
+}
+
+static struct subqueue_share *lane_for(struct subqueue_share *share,
+                                       struct slot_demand *demand)
+{
+    if (!share->lanes) {
+        share->lanes = mem_new(struct table);
+        table_init(share->lanes, lane_key);
+    }
+    struct subqueue_share *lane = table_find(share->lanes, slot_demand_key(demand));
+    if (lane)
+        return lane;
+    lane = new_share(share->subqueue, share->class, demand, demand->lane_count);
+    lane->within = share;
+    for (uint32_t i = 0; i < demand->count; i++)
+        if (!demand->gates[i].is_pinned)
+            need_pool(lane, queue_subqueue(demand->gates[i].queue, demand->gates[i].key));
+    table_insert(share->lanes, lane);
+    return lane;
+}
+
+struct subqueue_share *subqueue_share_for(struct queues *queues, struct subqueue *subqueue,
+                                          uint32_t audience, struct slot_demand *demand)
+{
+    struct slot_set *set = slot_demand_set(demand);
+    if (!demand || !demand->lane_count)
+        return share_for(queues, subqueue, audience, set, demand);
+    return lane_for(share_for(queues, subqueue, audience, set, NULL), demand);
+}
+
+static void free_share(struct queues *queues, struct subqueue_share *share)
+{
+    for (uint32_t i = 0; i < share->count; i++) {
+        list_remove(&share->needs[i].link);
+        subqueue_free_if_empty(queues, share->needs[i].pool);
+    }
+    if (share->lanes)
+        table_finish(share->lanes);
+    free(share->lanes);
+    free(share->items.nodes);
+    free(share);
 }
 
 /* Requires that the share is in no heap. */
 void subqueue_share_free_if_empty(struct queues *queues, struct subqueue_share *share)
 {
     struct slot_class *class = share->class;
-    if (share->items.count)
+    struct subqueue_share *within = share->within;
+    if (share->items.count || (share->lanes && share->lanes->count))
         return;
-    for (uint32_t i = 0; i < slot_set_count(class->set); i++) {
-        list_remove(&share->needs[i].link);
-        subqueue_free_if_empty(queues, share->needs[i].pool);
+    if (within) {
+        table_remove(within->lanes, lane_key(share));
+        free_share(queues, share);
+        subqueue_share_free_if_empty(queues, within);
+        return;
     }
     list_remove(&share->link);
-    free(share->items.nodes);
-    free(share);
+    free_share(queues, share);
     class->shares--;
     free_class_if_empty(queues, class);
 }

@@ -4,17 +4,29 @@
  *   queue ── subqueues (by concurrencyKey) ── the same shares
  *   group of limits ── group offers (by audience) ── the same classes
  *   limit ── subqueues: its pools
+ *   share ── lanes (by the keys that gates name) ── items
+ *
+ * A gate stands where a limit with a name does. Its pool is a need of
+ *
+ *   the share   for the item's own key: as many pools as subqueues
+ *   the group   for a key that is pinned: few pools, that items of many subqueues need
+ *   a lane      for another key: many pools, that few items need each
+ *
+ * So whatever becomes full or has a slot again visits few of the others.
  *
  * Shared by queue.c, queue_parts.c and queue_limits.c only. */
 #pragma once
 
+#include "base/buf.h"
 #include "core/model/queue.h"
 
-/* A limit that a group needs. */
+/* A limit that a group needs, and perhaps one pool of it. */
 struct group_need {
     struct list link; // queue::groups, of the limit
     struct slot_group *group;
     struct queue *limit;
+    struct subqueue *pool; /* NULL: the pool depends on the item */
+    struct list in_pool;   // subqueue::groups, of the pool
 };
 
 /* Limits that runs of many queues need together. The limit of a task alone is in no group:
@@ -65,13 +77,19 @@ struct share_need {
     struct subqueue *pool;
 };
 
-/* The items of a class that wait in a subqueue. */
+/* The items of a class that wait in a subqueue. If their gates name keys, the share has
+ * lanes, which are shares as well: `items` then has the heads of the lanes that have a free
+ * slot in the pools of these keys. */
 struct subqueue_share {
     struct slot_class *class;
     struct subqueue *subqueue;
+    struct subqueue_share *within; /* of a lane; otherwise NULL */
+    struct slot_demand *demand;    /* of its items; NULL: none, or it has lanes */
+    struct table *lanes;           /* by text of the demand; NULL: none */
     struct queue_heap items;
-    uint32_t ready_place; /* index in slot_class::ready */
-    struct list link;     // subqueue::shares
+    uint32_t ready_place; /* index in slot_class::ready; of a lane, in the share's items */
+    struct list link;     // subqueue::shares; not of a lane
+    uint32_t count;
     struct share_need needs[];
 };
 
@@ -86,13 +104,34 @@ struct offer {
     struct list classes; // slot_class::link
 };
 
-/* Limits of which an item needs a slot each, in addition to the slot of its queue. */
+/* Limits and gates of which an item needs a slot each, in addition to the slot of its
+ * queue; apart from keys that only lanes know. */
 struct slot_set {
-    uint32_t refs; /* of items and classes */
+    uint32_t refs; /* of demands and classes */
     uint32_t count;
-    struct queue *limits[SLOT_SET_MAX];
+    struct queue *limits[SLOT_SET_MAX]; /* each once */
     uint32_t own; /* how many of them, the first, are limits of the task alone */
-    struct slot_group *group; /* of the others */
+    uint32_t keyed_count;
+    struct queue *keyed[SLOT_SET_MAX]; /* those whose pool has the item's own key */
+    struct slot_group *group;          /* of all but the limits of the task alone */
+    size_t text_len;
+    char text[];
+};
+
+/* A gate that names a key. */
+struct keyed_gate {
+    struct queue *queue;
+    struct slice key; /* in slot_demand::needs */
+    bool is_pinned;
+};
+
+/* The needs of an item. */
+struct slot_demand {
+    uint32_t refs; /* of items */
+    struct slot_set *set;
+    uint32_t count, lane_count; /* lane_count: of gates that are not pinned */
+    struct keyed_gate gates[SLOT_SET_MAX];
+    struct buf keys;
     size_t text_len;
     char text[];
 };
@@ -101,8 +140,10 @@ struct slot_set {
 struct subqueue {
     struct queue *queue;
     struct list shares; // subqueue_share::link; each has an item
-    struct list users;  // share_need::link; of a limit: shares that need a slot of this
+    struct list users;  // share_need::link; shares and lanes that need a slot of this
+    struct list groups; // group_need::in_pool; groups that need one
     uint32_t running;
+    bool is_held;      /* an item has just left it, and may return */
     uint32_t override; /* of a limit: replaces its limit for this key; UINT32_MAX: none */
     int64_t override_until; /* Unix ms */
     struct list busy;       // queue::busy
@@ -117,11 +158,11 @@ struct queue {
     struct table overridden; /* of a limit: pools with an override; also in subqueues */
     struct list offers;      // offer::link
     struct list classes; // class_need::link; of the limit of a task: classes that need it
-    struct list groups;  // group_need::link; of another limit: groups that need it
+    struct list groups;  // group_need::link; of another limit, or gate: groups that need it
     struct list busy;    // subqueue::busy; subqueues with something running
     struct ranked place; /* in queue_names::names */
     uint32_t running, waiting;
-    uint32_t uses;  /* of a limit: how many slot sets name it */
+    uint32_t uses;  /* how many sets and groups name it */
     uint32_t base;  /* the limit of a subqueue as registered */
     uint32_t total; /* the limit of all subqueues together, as registered */
     struct queue_settings settings;
@@ -189,6 +230,7 @@ static inline uint32_t slot_set_count(const struct slot_set *set)
     return set ? set->count : 0;
 }
 
+struct slice slot_demand_key(const void *value);
 struct slice slot_set_key(const void *value);
 struct slice slot_group_key(const void *value);
 
@@ -198,18 +240,27 @@ static inline uint32_t slot_set_own(const struct slot_set *set)
     return set ? set->own : 0;
 }
 
-/* Returns the set with this text, a JSON array of names; NULL if it is absent. Makes a
- * missing one, without a reference. */
-struct slot_set *slot_set_named(struct queues *queues, struct slice text);
+static inline struct slot_set *slot_demand_set(const struct slot_demand *demand)
+{
+    return demand ? demand->set : NULL;
+}
 
-/* These accept NULL. */
-struct slot_set *slot_set_ref(struct slot_set *set);
-void slot_set_unref(struct queues *queues, struct slot_set *set);
+/* Returns the demand with this text (queue_needs.h); NULL: nothing is needed. Makes a missing
+ * one. Adds a reference. */
+struct slot_demand *slot_demand_named(struct queues *queues, struct slice text);
+
+/* Accepts NULL. */
+void slot_demand_unref(struct queues *queues, struct slot_demand *demand);
+
+/* Sets pools to those of which an item of this subqueue needs a slot in addition to the
+ * subqueue's, each once. Returns how many. Makes those that are missing. */
+uint32_t slot_demand_pools(const struct slot_demand *demand, const struct subqueue *own,
+                           struct subqueue *pools[SLOT_SET_MAX]);
 
 /* ---- shares ---- */
 
 struct subqueue_share *subqueue_share_for(struct queues *queues, struct subqueue *subqueue,
-                                          uint32_t audience, struct slot_set *set);
+                                          uint32_t audience, struct slot_demand *demand);
 /* Requires that the share is in no heap. */
 void subqueue_share_free_if_empty(struct queues *queues, struct subqueue_share *share);
 
@@ -218,7 +269,7 @@ void subqueue_share_free_if_empty(struct queues *queues, struct subqueue_share *
 /* The slots of all keys of a queue together, or its settings, have changed. */
 void queue_refresh_offers(struct queues *queues, struct queue *queue);
 
-/* The slots of a pool have changed. */
+/* The slots of a subqueue or pool have changed. */
 void queue_refresh_pool(struct queues *queues, struct subqueue *pool);
 
 /* The settings of a queue or limit have changed. was: its limit for each key before. */
