@@ -281,19 +281,27 @@ static void refresh_demand(struct queues *queues, struct subqueue *subqueue,
     }
 }
 
-/* Counts one more item that waits in the subqueue (1), or one less (-1). Queues count only
- * those of their own, not those that need a gate. */
-static void count_waiting(struct queues *queues, struct subqueue *subqueue,
-                          uint32_t audience, const struct slot_set *set, int more)
+static uint32_t audience_of(const struct subqueue_share *share)
 {
-    queues->waiting_for[audience] += (uint32_t)more;
-    if (audience == AUDIENCE_RESUMED)
+    return share->class->offer->audience;
+}
+
+/* Counts one more item that waits in the share (1), or one less (-1). Queues count only
+ * those of their own, not those that need a gate. */
+static void count_waiting(struct queues *queues, const struct subqueue_share *share,
+                          int more)
+{
+    queues->waiting_for[audience_of(share)] += (uint32_t)more;
+    if (audience_of(share) == AUDIENCE_RESUMED)
         return;
-    subqueue->queue->waiting += (uint32_t)more;
+    share->subqueue->queue->waiting += (uint32_t)more;
     queues->waiting += (uint32_t)more;
-    for (uint32_t i = 0; i < slot_set_count(set); i++)
-        if (set->limits[i]->is_limit)
-            set->limits[i]->waiting += (uint32_t)more;
+    for (uint32_t i = 0; i < slot_set_count(share->class->set); i++)
+        if (share->class->set->limits[i]->is_limit)
+            share->class->set->limits[i]->waiting += (uint32_t)more;
+    for (const struct subqueue_share *of = share; of; of = of->within)
+        for (uint32_t i = 0; i < of->count; i++)
+            of->needs[i].pool->waiting += (uint32_t)more;
     metric_add(M_RUNS_QUEUED, more);
 }
 
@@ -312,8 +320,7 @@ static struct subqueue *detach(struct queues *queues, struct queue_item *item)
         count_slots(queues, subqueue, demand, -1);
     } else {
         queue_heap_remove(&share->items, queues->id, item->place);
-        count_waiting(queues, subqueue, share->class->offer->audience, share->class->set,
-                      -1);
+        count_waiting(queues, share, -1);
     }
     bool ran = item->running;
     item->subqueue = NULL;
@@ -339,18 +346,29 @@ static void release(struct queues *queues, struct subqueue *left)
     subqueue_free_if_empty(queues, left);
 }
 
-/* ---- the line ---- */
+/* ---- the lines ---- */
 
-/* A zeroed item is not in the line. */
-static bool is_in_line(const struct queue_item *item)
+/* Returns the line that the item is in; NULL: none. */
+static struct list *line_of(struct queues *queues, const struct queue_item *item)
 {
-    return item->in_line.next && !list_empty(&item->in_line);
+    if (!item->subqueue)
+        return NULL;
+    if (item->running)
+        return &queues->executing;
+    return audience_of(item->share) == AUDIENCE_RESUMED ? &queues->resuming : &queues->line;
 }
 
-static void leave_line(struct queue_item *item)
+/* Moves the item to the end of the line, unless it is in that one. line: NULL: it leaves.
+ * Call this before the item waits or runs. */
+static void change_line(struct queues *queues, struct queue_item *item, struct list *line)
 {
-    if (is_in_line(item))
+    const struct list *now = line_of(queues, item);
+    if (now == line)
+        return;
+    if (now)
         list_remove(&item->in_line);
+    if (line)
+        list_append(line, &item->in_line);
 }
 
 /* ---- the public part ---- */
@@ -381,6 +399,8 @@ void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
     table_init(&queues->sets, slot_set_key);
     table_init(&queues->groups, slot_group_key);
     list_init(&queues->line);
+    list_init(&queues->resuming);
+    list_init(&queues->executing);
 }
 
 /* Overrides of keys keep their pools. */
@@ -426,7 +446,7 @@ static void wait_in_subqueue(struct queues *queues, struct queue_item *item,
     item->position = position;
     queue_heap_put(&item->share->items, queues->id,
                    (struct queue_node){ .item = item, .place = &item->place });
-    count_waiting(queues, subqueue, item->audience, slot_demand_set(demand), 1);
+    count_waiting(queues, item->share, 1);
     if (item->share->within)
         refresh_share(queues, item->share);
     refresh(queues, subqueue);
@@ -437,15 +457,14 @@ void queues_wait(struct queues *queues, struct queue_item *item, struct queue_se
                  int64_t position)
 {
     assert(item->audience < AUDIENCE_RESUMED);
+    change_line(queues, item, &queues->line);
     wait_in_subqueue(queues, item, seat, position);
-    if (!is_in_line(item))
-        list_append(&queues->line, &item->in_line);
 }
 
 void queues_wait_again(struct queues *queues, struct queue_item *item,
                        struct queue_seat seat, int64_t position)
 {
-    leave_line(item);
+    change_line(queues, item, &queues->resuming);
     item->audience = AUDIENCE_RESUMED;
     wait_in_subqueue(queues, item, seat, position);
 }
@@ -477,12 +496,12 @@ static void serve(struct queues *queues, const struct subqueue_share *share)
 void queues_run(struct queues *queues, struct queue_item *item, struct queue_seat seat)
 {
     struct slot_demand *demand = slot_demand_named(queues, seat.limits);
+    change_line(queues, item, &queues->executing);
     if (item->subqueue && !item->running)
         serve(queues, item->share);
     struct subqueue *old = detach(queues, item);
     struct subqueue *subqueue =
         queue_subqueue(queue_named(&queues->own, seat.queue), seat.key);
-    leave_line(item);
     item->subqueue = subqueue;
     item->demand = demand;
     item->running = true;
@@ -494,8 +513,8 @@ void queues_run(struct queues *queues, struct queue_item *item, struct queue_sea
 
 void queues_leave(struct queues *queues, struct queue_item *item)
 {
+    change_line(queues, item, NULL);
     struct subqueue *subqueue = detach(queues, item);
-    leave_line(item);
     release(queues, subqueue);
 }
 

@@ -72,7 +72,7 @@ struct queue_item {
     uint32_t place;    /* index in the share's heap, from 1 */
     uint16_t audience; /* set by the caller before queues_wait; below AUDIENCE_RESUMED */
     bool running;
-    struct list in_line; // queues::line, while it waits
+    struct list in_line; // queues::line, queues::resuming or queues::executing
 };
 
 /* Heads that take turns. */
@@ -101,8 +101,11 @@ struct queues {
     uint32_t audiences;
     uint32_t limit; /* slots of the environment */
     uint32_t running, waiting;
-    struct list line;     // queue_item::in_line; all that wait, who waits longest first
-    queue_item_id_fn *id; /* breaks ties of position */
+    /* All items, those that have been in the line longest first. */
+    struct list line;      // queue_item::in_line; they wait
+    struct list resuming;  // queue_item::in_line; they wait for AUDIENCE_RESUMED
+    struct list executing; // queue_item::in_line; they have their slots
+    queue_item_id_fn *id;  /* breaks ties of position */
 };
 
 /* Settings made by users, in addition to the limit that the worker's version declares. */
@@ -279,9 +282,21 @@ bool limits_next_override(const struct queues *queues, struct slice limit, size_
 int64_t limits_end_overrides(struct queues *queues, int64_t now_ms);
 
 struct queue_figures limits_figures(const struct queues *queues, struct slice limit);
-/* running and limit are those of the key; its override, if it has one, is in out. */
+/* running, waiting and limit are those of the key; its override, if it has one, is in
+ * out. */
 struct queue_figures limits_key_figures(const struct queues *queues, struct slice limit,
                                         struct slice key, struct limit_override *out);
+
+/* Writes up to `most` keys of the limit, borrowed: those with an override, then others that
+ * have something running. Returns how many. */
+size_t limits_keys(const struct queues *queues, struct slice limit, struct slice *keys,
+                   size_t most);
+
+/* Writes up to `most` items of a line of the queues that need a slot of the limit, or hold
+ * it, in the order of the line. Searches the first `among` items only. Returns how many. */
+size_t limits_items(const struct queues *queues, const struct list *line,
+                    struct slice limit, const struct queue_item **items, size_t most,
+                    size_t among);
 
 /* As queues_name_at and queues_count. */
 struct slice limits_name_at(const struct queues *queues, uint64_t place);

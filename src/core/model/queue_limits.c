@@ -254,9 +254,62 @@ struct queue_figures limits_key_figures(const struct queues *queues, struct slic
         found ? table_find(&found->subqueues, queue_name_present(key)) : NULL;
     struct queue_figures figures = figures_of(found);
     figures.running = pool ? pool->running : 0;
+    figures.waiting = pool ? pool->waiting : 0;
     figures.limit = pool ? subqueue_limit(pool) : figures.limit;
     *out = pool ? override_of(pool) : (struct limit_override){ key, UINT32_MAX, 0 };
     return figures;
+}
+
+size_t limits_keys(const struct queues *queues, struct slice limit, struct slice *keys,
+                   size_t most)
+{
+    const struct queue *found = queue_find(&queues->limits, limit);
+    size_t at = 0, count = 0;
+    if (!found)
+        return 0;
+    while (count < most) {
+        const struct subqueue *pool = table_next(&found->overridden, &at);
+        if (!pool)
+            break;
+        keys[count++] = subqueue_key(pool);
+    }
+    list_each (link, &found->busy) {
+        const struct subqueue *pool = container_of(link, struct subqueue, busy);
+        if (count >= most)
+            break;
+        if (pool->override == UINT32_MAX)
+            keys[count++] = subqueue_key(pool);
+    }
+    return count;
+}
+
+static bool needs(const struct queue_item *item, const struct queue *limit)
+{
+    const struct slot_set *set =
+        item->running ? slot_demand_set(item->demand) : item->share->class->set;
+    for (uint32_t i = 0; i < slot_set_count(set); i++)
+        if (set->limits[i] == limit)
+            return true;
+    return false;
+}
+
+size_t limits_items(const struct queues *queues, const struct list *line,
+                    struct slice limit, const struct queue_item **items, size_t most,
+                    size_t among)
+{
+    const struct queue *found = queue_find(&queues->limits, limit);
+    size_t count = 0;
+    if (!found)
+        return 0;
+    list_each (link, line) {
+        const struct queue_item *item =
+            container_of(link, const struct queue_item, in_line);
+        if (count >= most || !among--)
+            break;
+        if (needs(item, found))
+            items[count++] = item;
+    }
+    return count;
 }
 
 struct slice limits_name_at(const struct queues *queues, uint64_t place)

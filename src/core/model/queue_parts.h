@@ -143,6 +143,7 @@ struct subqueue {
     struct list users;  // share_need::link; shares and lanes that need a slot of this
     struct list groups; // group_need::in_pool; groups that need one
     uint32_t running;
+    uint32_t waiting;  /* items that need a slot of this pool, but no key that is pinned */
     bool is_held;      /* an item has just left it, and may return */
     uint32_t override; /* of a limit: replaces its limit for this key; UINT32_MAX: none */
     int64_t override_until; /* Unix ms */

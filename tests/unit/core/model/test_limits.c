@@ -123,6 +123,61 @@ static void a_paused_limit_holds_back_only_what_has_not_run(void **state)
     queues_finish(&queues);
 }
 
+/* Checks the items of a line that need the limit "l", by their ids. */
+static void expect_items(const struct queues *queues, const struct list *line, size_t most,
+                         size_t among, const char *ids)
+{
+    const struct queue_item *items[8];
+    char found[8] = "";
+    size_t count = limits_items(queues, line, SLICE("l"), items, most, among);
+    for (size_t i = 0; i < count; i++)
+        found[i] = job_of(items[i])->id[0];
+    assert_string_equal(found, ids);
+}
+
+static void a_limit_lists_its_items_and_keys(void **state)
+{
+    (void)state;
+    struct job a = { .id = "a" }, b = { .id = "b" }, c = { .id = "c" }, d = { .id = "d" },
+               e = { .id = "e" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    declare(&queues, "l", 1, 5);
+    queues_run(&queues, &a.item, seat("one", "ann", "[\"l\"]"));
+    queues_run(&queues, &b.item, seat("one", "bob", "[\"m\",\"l\"]"));
+    queues_run(&queues, &a.item, seat("one", "ann", "[\"l\"]")); /* keeps its place */
+    expect_items(&queues, &queues.executing, 8, 8, "ab");
+    queues_wait(&queues, &c.item, seat("two", "ann", "[\"m\"]"), 1);
+    queues_wait(&queues, &d.item, seat("two", "ann", "[\"l\"]"), 2);
+    queues_wait(&queues, &e.item, seat("two", "ann", "[\"l\"]"), 3);
+    queues_wait_again(&queues, &b.item, seat("one", "bob", "[\"m\",\"l\"]"), 4);
+    expect_items(&queues, &queues.executing, 8, 8, "a");
+    expect_items(&queues, &queues.resuming, 8, 8, "b");
+    expect_items(&queues, &queues.line, 8, 8, "de");
+    expect_items(&queues, &queues.line, 1, 8, "d");
+    expect_items(&queues, &queues.line, 8, 2, "d"); /* c is the first of the two */
+
+    struct limit_override override = { SLICE("eve"), 2, 1000 }, now;
+    struct slice keys[3];
+    limits_override_key(&queues, SLICE("l"), &override);
+    assert_int_equal(limits_keys(&queues, SLICE("l"), keys, 3), 2);
+    assert_true(slice_is(keys[0], "eve") && slice_is(keys[1], "ann"));
+    assert_int_equal(limits_keys(&queues, SLICE("l"), keys, 1), 1);
+    assert_int_equal(limits_keys(&queues, SLICE("none"), keys, 3), 0);
+    assert_int_equal(limits_key_figures(&queues, SLICE("l"), SLICE("ann"), &now).waiting,
+                     2);
+
+    queues_wait(&queues, &a.item, seat("one", "ann", "[\"l\"]"), 0);
+    queues_run(&queues, &b.item, seat("one", "bob", "[\"m\",\"l\"]"));
+    expect_items(&queues, &queues.executing, 8, 8, "b");
+    expect_items(&queues, &queues.line, 8, 8, "dea");
+    limits_end_overrides(&queues, 1000);
+    struct job *all[] = { &a, &b, &c, &d, &e };
+    for (int i = 0; i < 5; i++)
+        queues_leave(&queues, &all[i]->item);
+    queues_finish(&queues);
+}
+
 static void overrides_that_end_at_once_all_end(void **state)
 {
     (void)state;
@@ -322,8 +377,34 @@ static struct queue_seat seat_of(const struct job *job)
     return seat(queue_names[job->queue], key_names[job->key], set_texts[job->set]);
 }
 
+/* The items and keys of one limit are those that hold it or wait for it. */
+static void check_limit(const struct model *model, int limit, unsigned key)
+{
+    const struct queue_item *items[JOBS];
+    struct limit_override override;
+    struct slice name = slice_of(limit_names[limit]);
+    uint32_t waiting = 0, resuming = 0, of_key = 0;
+    for (int i = 0; i < JOBS; i++) {
+        const struct job *job = &model->jobs[i];
+        bool waits = job->waiting && set_bits[job->set] >> limit & 1;
+        resuming += waits && job->resumes;
+        waiting += waits && !job->resumes;
+        of_key += waits && !job->resumes && job->key == key;
+    }
+    const struct queues *queues = &model->queues;
+    assert_int_equal(limits_items(queues, &queues->executing, name, items, JOBS, JOBS),
+                     count(model, -1, limit, KEYS));
+    assert_int_equal(limits_items(queues, &queues->resuming, name, items, JOBS, JOBS),
+                     resuming);
+    assert_int_equal(limits_items(queues, &queues->line, name, items, JOBS, JOBS), waiting);
+    assert_int_equal(
+        limits_key_figures(queues, name, slice_of(key_names[key]), &override).waiting,
+        of_key);
+}
+
 static void check(struct model *model)
 {
+    check_limit(model, (int)draw(model, LIMITS), draw(model, KEYS));
     for (uint32_t audience = 0; audience < 3; audience++) {
         uint32_t asked = audience == 2 ? AUDIENCE_RESUMED : audience;
         struct queue_item *next = queues_next(&model->queues, asked);
@@ -471,6 +552,7 @@ int main(void)
         cmocka_unit_test(a_limit_holds_across_queues),
         cmocka_unit_test(a_limit_per_key_counts_the_keys_of_all_queues),
         cmocka_unit_test(a_paused_limit_holds_back_only_what_has_not_run),
+        cmocka_unit_test(a_limit_lists_its_items_and_keys),
         cmocka_unit_test(runs_of_a_queue_keep_their_order_whatever_limits_they_need),
         cmocka_unit_test(names_of_limits_do_not_stay),
         cmocka_unit_test(overrides_that_end_at_once_all_end),
