@@ -113,6 +113,7 @@ export const calls = {
   reset_queue_concurrency_v1: async (w) => { for (let i = 0; i < 2; i++) await w.post(`${queue}/concurrency/reset`, { type: "task" }); },
   list_concurrency_limits_v1: async (w) => { await w.get("/api/v1/concurrency-limits?page=1&perPage=2"); await w.get("/api/v1/concurrency-limits?page=0"); },
   retrieve_concurrency_limit_v1: async (w) => { for (const rest of [limit, `${limit}?concurrencyKey=k`, "/api/v1/concurrency-limits/nobody"]) await w.get(rest); },
+  retrieve_concurrency_limit_usage_v1: async (w) => { for (const rest of [limit, "/api/v1/concurrency-limits/nobody"]) await w.get(`${rest}/usage`); },
   override_concurrency_limit_v1: async (w) => { for (const body of [{ total: 5 }, { concurrencyKey: "k", perKey: 1, ttl: "1h" }, {}]) await w.post(`${limit}/override`, body); },
   reset_concurrency_limit_v1: async (w) => { for (const body of [{}, { concurrencyKey: "k" }]) await w.post(`${limit}/reset`, body); },
   pause_concurrency_limit_v1: async (w) => { for (const action of ["pause", "resume"]) await w.post(`${limit}/pause`, { action }); },

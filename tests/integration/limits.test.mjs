@@ -154,6 +154,47 @@ for (const [what, which, before] of [["the first version", keys.dev, []], ["a ne
     await gateway.stop();
   });
 
+test("a limit shows the runs that hold it or wait for it, and its keys; a run shows its limits", async (t) => {
+  const { gateway, worker } = await start(t, [{ id: "a", concurrency: { inline: { total: 5 }, limits: ["per-user"] } }, "c"], [perUser]);
+  const get = async (path) => (await gateway.get(path, { key })).json, usage = (name) => get(`/api/v1/concurrency-limits/${name}/usage`), ids = (runs) => runs.map(({ id }) => id);
+  const [first, second, other, free] = [await worker.trigger("a", { concurrencyKey: "ann" }), await worker.trigger("a", { concurrencyKey: "ann" }), await worker.trigger("a", { concurrencyKey: "bob" }), await worker.trigger("c")];
+  const executing = new Map();
+  for (let i = 0; i < 3; i++) { const attempt = await worker.take(); executing.set(attempt.id, attempt); }
+  assert.deepEqual([...executing.keys()].sort(), [first, other, free].sort());
+  await concurrencyLimits.override("per-user", { concurrencyKey: "eve", perKey: 7 });
+  const { running, queued, keys: used } = await usage("per-user");
+  assert.deepEqual([ids(running).sort(), ids(queued)], [[first, other].sort(), [second]]);
+  const { status, taskIdentifier, queue, concurrencyKey, startedAt } = running.find(({ id }) => id === first);
+  assert.deepEqual([status, taskIdentifier, queue, concurrencyKey, typeof startedAt], ["EXECUTING", "a", "task/a", "ann", "string"]);
+  const figures = used.map((one) => [one.concurrencyKey, one.running, one.queued, one.perKey.current, one.perKey.override]);
+  assert.deepEqual(figures.sort(), [["ann", 1, 1, 1, null], ["bob", 1, 0, 1, null], ["eve", 0, 0, 7, 7]]);
+  assert.deepEqual(ids((await usage("task%2Fa")).queued), [second]);
+  assert.deepEqual([(await worker.show(second)).run.concurrencyLimits, (await worker.show(free)).run.concurrencyLimits], [["task/a", "per-user"], undefined]);
+
+  const { id: token } = (await gateway.post("/api/v1/waitpoints/tokens", { timeout: "1h" }, { key })).json;
+  await worker.post(`/engine/v1/runs/${first}/waitpoints/tokens/${token}/wait`, {});
+  await worker.take(second);
+  assert.deepEqual(ids((await usage("per-user")).running), [other, second]);
+  const third = await worker.trigger("a", { concurrencyKey: "ann" });
+  await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, { data: 1 }, { key });
+  await until(async () => ids((await usage("per-user")).queued).join() === [first, third].join(), { what: "a run that resumes goes before one that has not started" });
+  await gateway.kill();
+  await gateway.restart();
+  const after = await usage("per-user");
+  assert.deepEqual([ids(after.running).sort(), ids(after.queued)], [[other, second].sort(), [first, third]]);
+  await executing.get(other).succeed(1);
+  assert.deepEqual(ids((await usage("per-user")).running), [second]);
+  await gateway.stop();
+});
+
+test("a usage lists at most 100 runs of each kind", async (t) => {
+  const { gateway } = await start(t, [{ id: "a", concurrency: { limits: ["openai"] } }], [openai]);
+  await tasks.batchTrigger("a", Array.from({ length: 150 }, () => ({ payload: 1 })));
+  const { queued } = (await gateway.get("/api/v1/concurrency-limits/openai/usage", { key })).json;
+  assert.deepEqual([queued.length, (await concurrencyLimits.retrieve("openai")).queued], [100, 150]);
+  await gateway.stop();
+});
+
 test("registering again replaces declared values, and overrides stay", async (t) => {
   const { gateway, worker } = await start(t, [{ id: "a", concurrency: { limits: ["openai"] } }], [openai]);
   await concurrencyLimits.override("openai", { total: 7 });

@@ -79,6 +79,7 @@ export const rows = [
   ...["pause", "concurrency/override", "concurrency/reset"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key user", of: "queues", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
   { route: "GET /api/v1/concurrency-limits", takes: "key user", of: "concurrencyLimits", at: () => ({}) },
   { route: "GET /api/v1/concurrency-limits/:", takes: "key user", of: "concurrencyLimits", at: () => ({ path: "/api/v1/concurrency-limits/nobody" }), ok: [404] },
+  { route: "GET /api/v1/concurrency-limits/:/usage", takes: "key user", of: "concurrencyLimits", at: () => ({ path: "/api/v1/concurrency-limits/nobody/usage" }), ok: [404] },
   ...["override", "reset", "pause"].map((what) => ({ route: `POST /api/v1/concurrency-limits/:/${what}`, takes: "key user", of: "concurrencyLimits", at: () => ({ path: `/api/v1/concurrency-limits/nobody/${what}`, body: [] }), ok: [400] })),
   // A key is valid for its own environment, a personal token for each environment of the project.
   ...[["GET", ""], ["POST", "", 400], ["POST", "/import", 400], ["GET", "/NOBODY", 404], ["PUT", "/NOBODY", 400], ["POST", "/NOBODY", 400], ["DELETE", "/NOBODY", 404]].map(([method, rest, status = 200]) =>

@@ -23,6 +23,8 @@ enum {
     DAY_S = 24 * 3600,
     TTL_S = 7 * DAY_S,
     TTL_MAX_S = 30 * DAY_S,
+    USAGE_MAX = 100,    /* runs of a kind, and keys, in a usage */
+    USAGE_AMONG = 2048, /* runs that are searched for each kind */
 };
 
 static const char id_prefix[] = "climit_";
@@ -99,8 +101,8 @@ static void add_key(struct buf *out, const struct queues *queues, struct slice n
     add_number(out, "base", true, of_all.limit);
     add_number(out, "override", is_set, override.per_key);
     add_moment(out, "expiresAt", is_set, override.until);
-    buf_print(out, "},\"running\":%u,\"paused\":%s}", figures.running,
-              figures.settings.paused ? "true" : "false");
+    buf_print(out, "},\"running\":%u,\"queued\":%u,\"paused\":%s}", figures.running,
+              figures.waiting, figures.settings.paused ? "true" : "false");
 }
 
 /* key: absent for the limit itself. */
@@ -152,6 +154,68 @@ static enum err retrieve(struct api_call *call)
     if (!refused)
         reply_limit(call, call->params[0], key);
     return refused;
+}
+
+/* ---- usage ---- */
+
+static void add_run(struct buf *out, const struct run *run, enum vocabulary vocabulary)
+{
+    buf_print(out, "{\"id\":\"%s\",\"status\":\"%s\"", run->id,
+              run_status_name((enum run_status)run->status, vocabulary));
+    members_add_text(out, "taskIdentifier", bytes_slice(run->task));
+    members_add_text(out, "queue", bytes_slice(run->queue));
+    members_add_text(out, "concurrencyKey", bytes_slice(run_rare(run)->concurrency_key));
+    members_add_time(out, "createdAt", run->created_at);
+    members_add_time(out, "startedAt", run->started_at);
+    buf_add_char(out, '}');
+}
+
+/* Adds the runs of a line that need the limit or hold it, after `before` others. Returns how
+ * many there are then, at most USAGE_MAX. */
+static size_t add_runs(struct buf *out, const struct api_call *call,
+                       const struct list *line, size_t before)
+{
+    const struct queue_item *items[USAGE_MAX];
+    size_t count = limits_items(&call->env->queues, line, call->params[0], items,
+                                USAGE_MAX - before, USAGE_AMONG);
+    for (size_t i = 0; i < count; i++) {
+        if (before + i)
+            buf_add_char(out, ',');
+        add_run(out, &container_of(items[i], const struct tracked, item)->run,
+                call->vocabulary);
+    }
+    return before + count;
+}
+
+static void add_keys(struct buf *out, const struct api_call *call)
+{
+    struct slice keys[USAGE_MAX];
+    size_t count = limits_keys(&call->env->queues, call->params[0], keys, USAGE_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            buf_add_char(out, ',');
+        add_key(out, &call->env->queues, call->params[0], keys[i]);
+    }
+}
+
+/* Runs that wait to resume go before those that have not started. */
+static enum err reply_usage(struct api_call *call)
+{
+    const struct queues *queues = &call->env->queues;
+    struct buf out = { 0 };
+    enum err refused = check_known(call, call->params[0]);
+    if (refused)
+        return refused;
+    buf_add_text(&out, "{\"running\":[");
+    add_runs(&out, call, &queues->executing, 0);
+    buf_add_text(&out, "],\"queued\":[");
+    add_runs(&out, call, &queues->line, add_runs(&out, call, &queues->resuming, 0));
+    buf_add_text(&out, "],\"keys\":[");
+    add_keys(&out, call);
+    buf_add_text(&out, "]}");
+    api_reply_json(call, 200, buf_slice(&out));
+    buf_finish(&out);
+    return OK;
 }
 
 /* ---- changes ---- */
@@ -447,6 +511,11 @@ static const struct route routes[] = {
       .summary = "Retrieve a concurrency limit, or what it allows for one key",
       .query = "concurrencyKey?: string",
       .reply = "ConcurrencyLimit|ConcurrencyLimitKey" },
+    { .method = HTTP_GET_, .path = LIMIT "/usage",
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = reply_usage,
+      .id = "retrieve_concurrency_limit_usage_v1",
+      .summary = "Retrieve the runs and keys that use a concurrency limit",
+      .reply = "ConcurrencyLimitUsage" },
     { .method = HTTP_POST_, .path = LIMIT "/override",
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = SMALL_BODY, .handle = override,
       .id = "override_concurrency_limit_v1",
@@ -479,7 +548,13 @@ static const struct schema schemas[] = {
       " overriddenAt: datetime|null}" },
     { "ConcurrencyLimitKey",
       "{name: string, concurrencyKey: string, perKey: ConcurrencyKeyBound,"
-      " running: integer, paused: boolean}" },
+      " running: integer, queued: integer, paused: boolean}" },
+    { "ConcurrencyLimitUsage",
+      "{running: ConcurrencyLimitRun[], queued: ConcurrencyLimitRun[],"
+      " keys: ConcurrencyLimitKey[]}" },
+    { "ConcurrencyLimitRun",
+      "{id: string, status: RunStatus, taskIdentifier: string, queue?: string,"
+      " concurrencyKey?: string, createdAt: datetime, startedAt?: datetime}" },
     { "ConcurrencyKeyBound",
       "{current: integer|null, base: integer|null, override: integer|null,"
       " expiresAt: datetime|null}" },

@@ -141,6 +141,12 @@ static void add_common(struct buf *out, const struct run *run, enum vocabulary v
         members_add_json_bytes(out, "metadata", run->metadata);
 }
 
+static void add_limits(struct buf *out, const struct run_rare *rare)
+{
+    members_add_text(out, "concurrencyKey", bytes_slice(rare->concurrency_key));
+    members_add_json_bytes(out, "concurrencyLimits", rare->limits);
+}
+
 static void add_origin(struct buf *out, const struct run *run)
 {
     static const char *const functions[2][2] = {
@@ -210,6 +216,8 @@ void run_body_whole(const struct run *run, enum vocabulary vocabulary,
         members_add_json(out, "schedule", details->schedule);
     if (details->waiting.len)
         members_add_json(out, "waitingFor", details->waiting);
+    if (!details->hides_limits)
+        add_limits(out, run_rare(run));
     add_packet(out, "payload", run->payload, run_rare(run)->payload_type);
     members_add_text(out, "payloadPresignedUrl", details->payload_url);
     if (run->status == RUN_COMPLETED) {

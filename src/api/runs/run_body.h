@@ -30,6 +30,7 @@ struct run_details {
     struct slice payload_url, output_url;
     struct slice schedule; /* JSON; empty: none */
     struct slice waiting;  /* JSON; empty: the run waits for nothing */
+    bool hides_limits;     /* leaves out the concurrencyKey and the limits */
 };
 
 void run_body_whole(const struct run *run, enum vocabulary vocabulary,

@@ -91,6 +91,7 @@ static void send(struct run_reply *reply)
             run_reply_url(call, run->output, run_rare(run)->output_type, &output_url),
         .schedule = buf_slice(&schedule),
         .waiting = buf_slice(&reply->waiting),
+        .hides_limits = hidden_fields(call->identity),
     };
 
     run_body_whole(run, call->vocabulary, &details, &body.text);

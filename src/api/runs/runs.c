@@ -257,6 +257,7 @@ static const struct schema schemas[] = {
       " costInCents: number, baseCostInCents: number, durationMs: number, depth:"
       " integer, metadata?: {...}, triggerFunction: string, batchId?: string,"
       " maxDurationSeconds?: integer, schedule?: RunSchedule, waitingFor?: RunWaiting, "
+      "concurrencyKey?: string, concurrencyLimits?: string[], "
       "payload?: any, "
       "payloadPresignedUrl?: string,"
       " output?: any, outputPresignedUrl?: string, error?: {message?: string,"
