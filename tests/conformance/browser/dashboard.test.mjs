@@ -508,6 +508,78 @@ describe("the other views", () => {
     await until(async () => (await gateway.get("/api/v1/queues/payments?type=custom")).json.concurrencyLimit === 2);
   });
 
+  test("limits: runs that hold one and wait for it, keys, overrides, pause; a queue and a run link there", async (t) => {
+    const [first, second, third] = [await world.trigger("ship-parcel", {}, { concurrencyKey: "dhl" }), await world.trigger("ship-parcel", {}, { concurrencyKey: "ups" }), await world.trigger("ship-parcel", {}, { concurrencyKey: "dhl" })];
+    for (const id of [first, second]) await world.reaches(id, "EXECUTING");
+    const page = await open(t, at("limits")), line = page.getByRole("row").filter({ has: page.getByRole("link", { name: "carriers", exact: true }) });
+    for (const text of ["Full", "2 of 2", "1"]) await shows(line, text);
+    await shows(page.getByRole("row").filter({ hasText: "task/ship-parcel" }), "inline");
+    await judge(page);
+    await line.getByRole("button", { name: "Override carriers" }).click();
+    await page.getByLabel("In total").fill("-1");
+    await page.getByText("Enter a whole number from 0 to 100000").waitFor();
+    assert.ok(await page.getByRole("button", { name: "Override", exact: true }).isDisabled());
+    await page.getByLabel("In total").fill("3");
+    await judge(page);
+    await page.getByRole("button", { name: "Override", exact: true }).click();
+    await shows(line, "overridden");
+    const limit = async () => (await gateway.get("/api/v1/concurrency-limits/carriers")).json;
+    assert.deepEqual(await limit().then(({ total, perKey }) => [total.override, perKey.override]), [3, null], "only what was changed is overridden");
+
+    await line.getByRole("link", { name: "carriers", exact: true }).click();
+    const part = (name) => page.getByRole("region", { name, exact: true });
+    for (const id of [first, second]) await shows(part("Holders"), id.slice(-5));
+    await shows(part("Waiting"), third.slice(-5));
+    await shows(part("Summary"), "of 3 in total");
+    const dhl = part("Keys").getByRole("row").filter({ hasText: "dhl" });
+    await shows(dhl, "1 of 1");
+    await judge(page);
+    await dhl.getByRole("button", { name: "Override for dhl" }).click();
+    await page.getByLabel("Concurrent runs of this key").fill("2");
+    await page.getByLabel("For", { exact: true }).selectOption("1h");
+    await judge(page);
+    await page.getByRole("button", { name: "Override", exact: true }).click();
+    await shows(dhl, "ends in");
+    await shows(part("Holders"), third.slice(-5)); // it executes now
+    await part("Keys").getByLabel("Look up a key").fill("nobody");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/key=nobody/);
+    await shows(part("Keys").getByRole("row").filter({ hasText: "nobody" }), "0 of 1");
+    await part("Keys").getByRole("button", { name: "Show all" }).click();
+    await dhl.getByRole("button", { name: "Override for dhl" }).click();
+    await page.getByRole("button", { name: "Remove override" }).click();
+    await until(async () => (await gateway.get("/api/v1/concurrency-limits/carriers?concurrencyKey=dhl")).json.perKey.override === null, { what: "the override of the key is removed" });
+
+    await page.getByRole("button", { name: "Pause carriers" }).click();
+    await page.getByText("Runs that need this limit do not start").waitFor();
+    const held = await world.trigger("ship-parcel", {}, { concurrencyKey: "gls" });
+    await page.goto(gateway.url + at(`runs/${held}`));
+    await page.getByText("The concurrency limit carriers is paused").waitFor();
+    const details = part("Details");
+    await shows(details, "Needs limits");
+    assert.deepEqual(await details.locator(".names a").allTextContents(), ["task/ship-parcel", "carriers"]);
+    await judge(page);
+    await page.getByRole("link", { name: "Show limit" }).click();
+    await page.waitForURL(/limits\/carriers\?env=dev&key=gls/);
+    await shows(part("Keys").getByRole("row").filter({ hasText: "gls" }), "selected");
+    await page.getByRole("button", { name: "Resume carriers" }).click();
+    await page.getByRole("button", { name: "Pause carriers" }).waitFor();
+    assert.equal((await limit()).paused, false);
+    await page.getByRole("button", { name: "Override…" }).first().click();
+    await page.getByRole("button", { name: "Remove overrides" }).click();
+    await until(async () => (await limit()).total.override === null, { what: "the overrides are removed" });
+    await part("Holders").getByRole("link", { name: new RegExp(first.slice(-5)) }).click();
+    await shows(details, "Holds limits");
+    await page.goto(gateway.url + at("queues"));
+    await page.getByRole("row").filter({ hasText: "ship-parcel" }).getByRole("link", { name: "limits of the task" }).click();
+    await page.waitForURL(/limits\/task%2Fship-parcel/);
+    await page.getByRole("heading", { name: "task/ship-parcel" }).waitFor();
+    await page.goto(gateway.url + at("limits/unknown"));
+    await page.getByRole("heading", { name: "Limit not found" }).waitFor();
+    await judge(page);
+    for (const id of [first, second, third, held]) await world.gateway.post(`/api/v2/runs/${id}/cancel`, {});
+  });
+
   test("schedules: created with a preview of the next times, edited, deactivated, deleted", async (t) => {
     const page = await open(t, at("schedules"));
     await shows(page.getByRole("table"), "Europe/Berlin");

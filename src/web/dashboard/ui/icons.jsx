@@ -5,6 +5,7 @@ const paths = {
   test: "M5 3l8 5-8 5z",
   batches: "M2.5 5.5L8 3l5.5 2.5L8 8zM2.5 8.5L8 11l5.5-2.5M2.5 11L8 13.5 13.5 11",
   queues: "M2 4h12v3H2zM2 9h8v3H2z",
+  limits: "M2.500 12a6 6 0 1 1 11 0M8 9.500l3-3.500M8 9.500h.01",
   schedules: "M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12zM8 5v3.2l2 1.3",
   waitpoints: "M5 2h6M5 14h6M5.5 2v2.5L8 8l2.5-3.5V2M5.5 14v-2.5L8 8l2.5 3.5V14",
   variables: "M5 3C3 3 4 7 2 8c2 1 1 5 3 5M11 3c2 0 1 4 3 5-2 1-1 5-3 5",

@@ -7,13 +7,15 @@ import { session } from "../lib/session.js";
 import { age, duration, useNow } from "../lib/time.js";
 import { Button, Dialog, Empty, Field, Figure, Loading, Page, Problem, Status, Table } from "../ui/basic.jsx";
 import { attempt } from "../ui/toast.jsx";
+import { limitAddress } from "./limits.jsx";
 
-const everyMs = 2000;
+const everyMs = 2000, limitsMs = 10_000;
+const number = (value) => value.toLocaleString("en");
 const pathOf = ({ name }) => `/api/v1/queues/${encodeURIComponent(name)}`;
 export const nameOf = ({ name, type }) => type === "task" ? `task/${name}` : name;
 
 function LimitDialog({ place, queue, onClose, onDone }) {
-  const { current, base, override } = queue.concurrency, [limit, setLimit] = useState(String(current ?? "")), [isBusy, setBusy] = useState(false);
+  const { current, base, override } = queue.concurrency ?? { current: null, base: null, override: null }, [limit, setLimit] = useState(String(current ?? "")), [isBusy, setBusy] = useState(false);
   const number = Number(limit), isWrong = limit === "" || !Number.isInteger(number) || number < 0 || number > 100_000;
   async function change(path, body, text) {
     setBusy(true);
@@ -28,6 +30,17 @@ function LimitDialog({ place, queue, onClose, onDone }) {
         hint={base === null ? "The code sets no limit, so the limit of the environment applies." : `The code sets ${base}. An override applies until it is removed.`} />
     </Dialog>
   );
+}
+
+/** The limits of a queue: its own, that of all keys together, and a link to those of its task. */
+function Limits({ place, queue, limit, inline }) {
+  const { concurrencyLimit: own, combinedConcurrencyLimit: total, concurrency = {} } = queue, ofTask = queue.version === "V2" || inline;
+  return <>
+    {own !== null ? number(own) : !ofTask && total === null && <span class="dim" title="The limit of the environment applies">{limit === undefined ? "–" : number(limit)} (environment)</span>}
+    {concurrency.override !== undefined && concurrency.override !== null && <> <em class="mini" title={`Limit in code: ${concurrency.base ?? "none"}`}>overridden</em></>}
+    {total !== null && <span title="All concurrency keys together">{own !== null && ", "}{number(total)} in total</span>}
+    {ofTask && <>{(own !== null || total !== null) && ", "}<a href={limitAddress(place, inline ? nameOf(queue) : undefined)}>limits of the task</a></>}
+  </>;
 }
 
 /** Pauses or resumes every queue of the page. Stops at the first failure, and reports it. */
@@ -64,6 +77,8 @@ export function Queues({ place }) {
   const [page, setPage] = useState(1), [text, setText] = useState(""), [limited, setLimited] = useState(), now = useNow();
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.request(place, "GET", `/api/v1/queues?page=${page}&perPage=100`), { everyMs });
   const stats = useQuery([place.ref, place.env, place.branch, "now"], () => session.request(place, "GET", "/api/v1/environments/stats?since=10s"), { everyMs }), limit = stats.data?.now.concurrencyLimit;
+  const limits = useQuery([place.ref, place.env, place.branch, "limits"], () => session.request(place, "GET", "/api/v1/concurrency-limits?perPage=100"), { everyMs: limitsMs });
+  const inline = new Set((limits.data?.data ?? []).map(({ name }) => name).filter((name) => name.startsWith("task/")));
   const [all, setAll] = useState(), paused = (data?.data ?? []).filter((queue) => queue.paused), open = (data?.data ?? []).filter((queue) => !queue.paused);
   const toggle = (queue) => attempt(() => session.request(place, "POST", `${pathOf(queue)}/pause`, { body: { type: queue.type, action: queue.paused ? "resume" : "pause" } }), `${queue.name} ${queue.paused ? "resumed" : "paused"}`).then(reload);
   const rows = (data?.data ?? []).filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()));
@@ -79,7 +94,7 @@ export function Queues({ place }) {
         ["Queued", (queue) => <a href={runs(queue, "QUEUED")} class={queue.queued ? "" : "dim"}>{queue.queued.toLocaleString("en")}</a>, "number"],
         ["Oldest queued", (queue) => queue.oldestQueuedAt ? age(now - new Date(queue.oldestQueuedAt)) : <span class="dim">–</span>, "number"],
         ["Executing", (queue) => <a href={runs(queue, "EXECUTING")} class={queue.running ? "" : "dim"}>{queue.running.toLocaleString("en")}</a>, "number"],
-        ["Limit", (queue) => queue.concurrency.current === null ? <span class="dim" title="The limit of the environment applies">{limit?.toLocaleString("en") ?? "–"} (environment)</span> : <>{queue.concurrency.current}{queue.concurrency.override !== null && <em class="mini" title={`Limit in code: ${queue.concurrency.base ?? "none"}`}>overridden</em>}</>, "number"],
+        ["Limit", (queue) => <Limits place={place} queue={queue} limit={limit} inline={inline.has(nameOf(queue))} />, "number"],
         ["Actions", (queue) => <span class="row-end flat on-hover"><Button kind="small" icon={queue.paused ? "test" : "pause"} onClick={() => toggle(queue)} aria-label={`${queue.paused ? "Resume" : "Pause"} ${queue.name}`}>{queue.paused ? "Resume" : "Pause"}</Button><Button kind="small" onClick={() => setLimited(queue)} aria-label={`Limit of ${queue.name}`}>Limit…</Button></span>, "actions-cell"],
       ]} />}
       {data?.pagination.totalPages > 1 && <div class="row-end flat"><Button disabled={page === 1} onClick={() => setPage(page - 1)}>Previous</Button><span class="dim">{page} of {data.pagination.totalPages}</span><Button disabled={page >= data.pagination.totalPages} onClick={() => setPage(page + 1)}>Next</Button></div>}

@@ -16,6 +16,7 @@ import { Icon } from "../ui/icons.jsx";
 import { Failure } from "../ui/failure.jsx";
 import { Json } from "../ui/json.jsx";
 import { attempt } from "../ui/toast.jsx";
+import { limitAddress } from "./limits.jsx";
 import { Logs } from "./logs.jsx";
 import { CancelDialog, ReplayDialog, RescheduleDialog, SnippetDialog } from "./run_dialogs.jsx";
 import { Streams } from "./run_streams.jsx";
@@ -50,6 +51,13 @@ function Value({ run, name, label }) {
 function Explanation({ place, text }) {
   const timed = text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => clockTime(time));
   return timed.split(/((?:run|waitpoint)_\w+)/).map((part, at) => at % 2 === 0 ? part : <a key={at} href={addressOf({ ...place, view: part.startsWith("run_") ? "runs" : "waitpoints", id: part.startsWith("run_") ? part : undefined, query: {} })}><code>{part}</code></a>);
+}
+
+/** A link to what a waiting run needs a slot of: a concurrency limit, or the run's queue. */
+function Obstacle({ place, run }) {
+  const { reason, limitName } = run.waitingFor;
+  if (limitName) return <a class="button small" href={limitAddress(place, limitName, run.concurrencyKey)}>Show limit</a>;
+  return /^queue_|^concurrency_key$/.test(reason) && <a class="button small" href={addressOf({ ...place, view: "queues", id: undefined, query: {} })}>Show queues</a>;
 }
 
 function Panel({ title, children }) {
@@ -137,7 +145,7 @@ export function Run({ place }) {
         {!isFinal(run) && <Button icon="stop" onClick={() => setDialog("cancel")}>Cancel…</Button>}
       </>}>
       {error && <Problem error={error} retry={reload} />}
-      {run.waitingFor && <div class="waiting" role="status"><Icon name="waitpoints" /><span><Explanation place={place} text={run.waitingFor.message} />{run.waitingFor.until && <span class="dim"> ({until(run.waitingFor.until, now)})</span>}</span>{token && <Button kind="small" onClick={() => setDialog("token")}>Complete…</Button>}</div>}
+      {run.waitingFor && <div class="waiting" role="status"><Icon name="waitpoints" /><span><Explanation place={place} text={run.waitingFor.message} />{run.waitingFor.until && <span class="dim"> ({until(run.waitingFor.until, now)})</span>}</span>{token && <Button kind="small" onClick={() => setDialog("token")}>Complete…</Button>}<Obstacle place={place} run={run} /></div>}
       <Warnings warnings={failedBy} />
       {run.error && <Failure error={run.error} limit={run.maxDurationSeconds && `${run.maxDurationSeconds.toLocaleString("en")} s`} />}
       {isLogs && activity}
@@ -152,6 +160,7 @@ export function Run({ place }) {
           <Panel title="Lifecycle"><States run={run} /></Panel>
           <Panel title="Details"><Facts rows={[
             ["Task", link("runs", run.taskIdentifier, { task: run.taskIdentifier })], ["Version", run.version && link("runs", run.version, { version: run.version })], ["Queue", run.queue && link("runs", run.queue, { queue: run.queue })],
+            [isFinal(run) ? "Limits" : run.status === "EXECUTING" ? "Holds limits" : "Needs limits", run.concurrencyLimits?.length > 0 && <ul class="names">{run.concurrencyLimits.map((name) => <li key={name}><a href={limitAddress(place, name, run.concurrencyKey)}>{name}</a></li>)}</ul>],
             ["Duration", run.startedAt && duration(runDuration(run, now))], ["Attempts", run.attemptCount], ["Tags", run.tags.length > 0 && <span class="row">{run.tags.map((tag) => <Tag key={tag} href={addressOf({ ...place, view: "runs", id: undefined, query: { tag } })}>{tag}</Tag>)}</span>],
             ["Batch", run.batchId && <a href={addressOf({ ...place, view: "batches", id: run.batchId })}>{run.batchId}</a>], ["Schedule", run.schedule && <a href={addressOf({ ...place, view: "schedules", id: run.schedule.id })}>{run.schedule.id}</a>],
             ["Idempotency key", run.idempotencyKey], ["Concurrency key", run.concurrencyKey], ["Expires after", !run.startedAt && !isFinal(run) && run.ttl], ["Triggered with", run.triggerFunction && <code>{run.triggerFunction}</code>], ["Test run", run.isTest && "Yes"], ["Cost", run.costInCents + run.baseCostInCents > 0 && `${(run.costInCents + run.baseCostInCents).toFixed(4)} ¢`],

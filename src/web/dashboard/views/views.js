@@ -1,6 +1,7 @@
 // views.js - the views of an environment, in the order of the navigation, by their name in the address.
 import { Batches } from "./batches.jsx";
 import { Deployments } from "./deployments.jsx";
+import { Limits } from "./limits.jsx";
 import { Overview } from "./overview.jsx";
 import { Queues } from "./queues.jsx";
 import { RunView } from "./run_view.jsx";
@@ -17,6 +18,7 @@ export const views = {
   test: { label: "Test", icon: "test", View: Test },
   batches: { label: "Batches", icon: "batches", View: Batches },
   queues: { label: "Queues", icon: "queues", View: Queues },
+  limits: { label: "Limits", icon: "limits", View: Limits },
   schedules: { label: "Schedules", icon: "schedules", View: Schedules },
   waitpoints: { label: "Waitpoints", icon: "waitpoints", View: Waitpoints },
   variables: { label: "Variables", icon: "variables", View: Variables },

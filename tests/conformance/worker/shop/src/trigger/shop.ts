@@ -1,6 +1,6 @@
 // The tasks of a shop, for the dashboard's tests. An order has children, logs, metadata and a stream; expensive orders are
 // refused. A refund waits for a token, and one task exits its process.
-import { logger, metadata, queue, schedules, schemaTask, streams, tags, task, wait } from "@trigger.dev/sdk";
+import { concurrencyLimit, logger, metadata, queue, schedules, schemaTask, streams, tags, task, wait } from "@trigger.dev/sdk";
 import { z } from "zod";
 
 const payments = queue({ name: "payments", concurrencyLimit: 2 });
@@ -66,6 +66,17 @@ export const slow = task({
       metadata.set("done", i);
       await new Promise((resolve) => setTimeout(resolve, 1000));
     }
+    return { seconds };
+  },
+});
+
+const carriers = concurrencyLimit({ name: "carriers", total: 2, perKey: 1 });
+
+export const parcel = task({
+  id: "ship-parcel",
+  concurrency: [{ total: 5 }, carriers],
+  run: async ({ seconds = 60 }: { seconds?: number }) => {
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
     return { seconds };
   },
 });

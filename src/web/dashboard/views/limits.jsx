@@ -1,0 +1,196 @@
+// limits.jsx - concurrency limits: how many runs hold each, which ones, and which wait; overrides, also of one key.
+import { useState } from "preact/hooks";
+
+import { addressOf, go } from "../lib/place.js";
+import { useQuery } from "../lib/query.js";
+import { session } from "../lib/session.js";
+import { until, useNow, wholeTime } from "../lib/time.js";
+import { Button, Dialog, Empty, Field, Figure, Loading, Page, Problem, Status, Table, Time } from "../ui/basic.jsx";
+import { Icon } from "../ui/icons.jsx";
+import { attempt } from "../ui/toast.jsx";
+
+const everyMs = 2000, most = 100_000, shownMax = 100;
+const ttls = [["1h", "1 hour"], ["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"]];
+const pathOf = (name) => `/api/v1/concurrency-limits/${encodeURIComponent(name)}`;
+const number = (value) => value.toLocaleString("en");
+const isBound = (text) => text === "" || Number.isInteger(Number(text)) && Number(text) >= 0 && Number(text) <= most;
+const wrongBound = `Enter a whole number from 0 to ${most}`;
+
+/** The bound that applies apart from the environment's; null: none. */
+const effective = ({ base, override }) => override ?? base;
+const isFull = ({ running, total }) => total.current !== null && running >= total.current;
+const isOverridden = ({ total, perKey }) => total.override !== null || perKey.override !== null;
+
+/** The address of a limit, or of one of its keys. */
+export const limitAddress = (place, name, key) => addressOf({ ...place, view: "limits", id: name, query: { key } });
+
+/** One bound of a limit, with a mark if it is overridden. */
+function Bound({ bound }) {
+  if (effective(bound) === null) return <span class="dim">–</span>;
+  return <>{number(effective(bound))} {bound.override !== null && <em class="mini" title={`Limit in code: ${bound.base ?? "none"}`}>overridden</em>}</>;
+}
+
+/** How many hold a limit of how many. */
+function Held({ running, bound }) {
+  return <><span class="nowrap">{number(running)}{bound !== null && <span class="dim"> of {number(bound)}</span>}</span>{bound > 0 && <span class="meter held" aria-hidden="true">{running > 0 && <i style={{ width: `${Math.min(running / bound, 1) * 100}%` }} />}</span>}</>;
+}
+
+const State = ({ limit }) => limit.paused ? <Status tone="wait" label="Paused" /> : isFull(limit) ? <Status tone="pause" label="Full" /> : null;
+
+/** Sets the bounds of a limit that the user has changed, or removes both overrides. */
+function LimitDialog({ place, limit, onClose, onDone }) {
+  const texts = { total: String(effective(limit.total) ?? ""), perKey: String(effective(limit.perKey) ?? "") };
+  const [values, setValues] = useState(texts), [isBusy, setBusy] = useState(false);
+  const body = Object.fromEntries(Object.keys(texts).filter((name) => values[name] !== texts[name] && values[name] !== "").map((name) => [name, Number(values[name])]));
+  const isWrong = !isBound(values.total) || !isBound(values.perKey) || !Object.keys(body).length;
+  async function change(path, sent, text) {
+    setBusy(true);
+    if (await attempt(() => session.request(place, "POST", `${pathOf(limit.name)}/${path}`, { body: sent }), text)) { onDone(); onClose(); }
+    setBusy(false);
+  }
+  const field = (name, label) => (
+    <Field label={label} type="number" min="0" max={most} value={values[name]} onInput={(event) => setValues({ ...values, [name]: event.currentTarget.value })} error={isBound(values[name]) ? undefined : wrongBound}
+      hint={<>{limit[name].base === null ? "The code sets none." : `The code sets ${number(limit[name].base)}.`}{limit[name].override !== null && <> Overridden <Time at={limit[name].overriddenAt} relative />.</>}</>} />
+  );
+  return (
+    <Dialog title={`Limit ${limit.name}`} onClose={onClose} actions={<>
+      {isOverridden(limit) && <Button busy={isBusy} onClick={() => change("reset", {}, "Overrides removed")}>Remove overrides</Button>}
+      <Button kind="primary" busy={isBusy} disabled={isWrong} onClick={() => change("override", body, `Limit ${limit.name} overridden`)}>Override</Button></>}>
+      <p>An override applies until it is removed. 0 starts no run, and lowering a limit stops none.</p>
+      {field("total", "In total")}
+      {field("perKey", "For each concurrency key")}
+    </Dialog>
+  );
+}
+
+/** Overrides a limit for one key, for a time. */
+function KeyDialog({ place, limit, item, onClose, onDone }) {
+  const { concurrencyKey, perKey } = item, [text, setText] = useState(String(effective(perKey) ?? "")), [ttl, setTtl] = useState("7d"), [isBusy, setBusy] = useState(false);
+  async function change(path, body, done) {
+    setBusy(true);
+    if (await attempt(() => session.request(place, "POST", `${pathOf(limit.name)}/${path}`, { body: { concurrencyKey, ...body } }), done)) { onDone(); onClose(); }
+    setBusy(false);
+  }
+  return (
+    <Dialog title={`${limit.name} for ${concurrencyKey}`} onClose={onClose} actions={<>
+      {perKey.override !== null && <Button busy={isBusy} onClick={() => change("reset", {}, "Override removed")}>Remove override</Button>}
+      <Button kind="primary" busy={isBusy} disabled={text === "" || !isBound(text)} onClick={() => change("override", { perKey: Number(text), ttl }, `${concurrencyKey} is allowed ${text}`)}>Override</Button></>}>
+      <Field label="Concurrent runs of this key" type="number" min="0" max={most} value={text} onInput={(event) => setText(event.currentTarget.value)} error={isBound(text) ? undefined : wrongBound}
+        hint={perKey.base === null ? "Keys have no limit of their own." : `Each key is allowed ${number(perKey.base)}.`} />
+      <Field as="select" label="For" value={ttl} onChange={(event) => setTtl(event.currentTarget.value)}>{ttls.map(([value, label]) => <option key={value} value={value}>{label}</option>)}</Field>
+    </Dialog>
+  );
+}
+
+/** Runs that hold the limit, or wait for it. */
+function Runs({ place, title, runs, count, empty, time }) {
+  return (
+    <section class="panel" aria-label={title}>
+      <header><h2>{title}</h2><span class="dim">{runs.length < count ? `${number(runs.length)} of ${number(count)}` : number(count)}</span></header>
+      {!runs.length ? <p class="pad dim">{empty}</p> : <Table label={`${title}: runs`} rows={runs} columns={[
+        ["Run", (run) => <a href={addressOf({ ...place, view: "runs", id: run.id, query: {} })}>{run.taskIdentifier} <code class="dim">…{run.id.slice(-5)}</code></a>],
+        ["Status", (run) => <Status status={run.status} />],
+        ["Key", (run) => run.concurrencyKey ? <a href={limitAddress(place, place.id, run.concurrencyKey)}><code>{run.concurrencyKey}</code></a> : <span class="dim">–</span>],
+        ["Queue", (run) => <a href={addressOf({ ...place, view: "runs", id: undefined, query: { queue: run.queue } })}>{run.queue}</a>],
+        [time, (run) => <Time at={time === "Started" ? run.startedAt : run.createdAt} relative />, "number"],
+      ]} />}
+    </section>
+  );
+}
+
+function Keys({ place, limit, keys, onEdit }) {
+  const now = useNow(), chosen = place.query.get("key") ?? "", [text, setText] = useState(chosen);
+  const { data: found, error, reload } = useQuery([place.ref, place.env, place.branch, limit.name, chosen], () => session.request(place, "GET", `${pathOf(limit.name)}?${new URLSearchParams({ concurrencyKey: chosen })}`), { everyMs, enabled: Boolean(chosen) });
+  const others = keys.filter(({ concurrencyKey }) => concurrencyKey !== chosen).sort((a, b) => b.queued - a.queued || b.running - a.running || (a.concurrencyKey < b.concurrencyKey ? -1 : 1));
+  const rows = [...chosen && found ? [found] : [], ...others];
+  const show = (event) => { event.preventDefault(); go(limitAddress(place, limit.name, text.trim()), { replace: true }); };
+  const clear = () => { setText(""); go(limitAddress(place, limit.name), { replace: true }); };
+  return (
+    <section class="panel" aria-label="Keys">
+      <header><h2>Keys</h2><form class="row" role="search" onSubmit={show}><input type="search" class="narrow" aria-label="Look up a key" placeholder="Look up a key" value={text} maxlength="128" onInput={(event) => setText(event.currentTarget.value)} />{chosen && <Button kind="small" onClick={clear}>Show all</Button>}</form></header>
+      {error && chosen && <Problem error={error} retry={reload} />}
+      {!rows.length ? <p class="pad dim">No key is executing or overridden. Runs with the same <code>concurrencyKey</code> share a part of the limit.</p> : <Table label="Keys in use" rowKey="concurrencyKey" rows={rows} columns={[
+        ["Key", (one) => <>{one.concurrencyKey ? <code>{one.concurrencyKey}</code> : <span class="dim">without a key</span>} {one.concurrencyKey && one.concurrencyKey === chosen && <em class="mini">selected</em>}</>],
+        ["Executing", (one) => <Held running={one.running} bound={effective(one.perKey)} />, "number"],
+        ["Queued", (one) => <span class={one.queued ? "" : "dim"}>{number(one.queued)}</span>, "number"],
+        ["Override", (one) => one.perKey.override === null ? <span class="dim">–</span> : <span title={wholeTime(one.perKey.expiresAt)}>{number(one.perKey.override)} <span class="dim">ends {until(one.perKey.expiresAt, now)}</span></span>],
+        ["Actions", (one) => one.concurrencyKey && <span class="row-end flat on-hover"><Button kind="small" onClick={() => onEdit(one)} aria-label={`Override for ${one.concurrencyKey}`}>Override…</Button></span>, "actions-cell"],
+      ]} />}
+    </section>
+  );
+}
+
+const pauseOf = (place, limit) => attempt(() => session.request(place, "POST", `${pathOf(limit.name)}/pause`, { body: { action: limit.paused ? "resume" : "pause" } }), `${limit.name} ${limit.paused ? "resumed" : "paused"}`);
+
+const PauseButton = ({ place, limit, reload, kind }) => <Button kind={kind} icon={limit.paused ? "test" : "pause"} onClick={() => pauseOf(place, limit).then(reload)} aria-label={`${limit.paused ? "Resume" : "Pause"} ${limit.name}`}>{limit.paused ? "Resume" : "Pause"}</Button>;
+
+function Summary({ limit }) {
+  const { total, perKey, reserved } = limit, note = ({ base, override }) => override !== null ? `overridden, ${base === null ? "none" : number(base)} in code` : base === null ? undefined : "in code";
+  return (
+    <section class="figures" aria-label="Summary">
+      <Figure label="Executing" value={number(limit.running)} note={effective(total) !== null ? `of ${number(effective(total))} in total` : "no total"} tone={isFull(limit) ? "wait" : ""} />
+      <Figure label="Queued" value={number(limit.queued)} />
+      {reserved > 0 && <Figure label="Reserved" value={number(reserved)} note="kept for the run that waits longest" />}
+      <Figure label="In total" value={effective(total) === null ? undefined : number(effective(total))} note={note(total)} />
+      <Figure label="For each key" value={effective(perKey) === null ? undefined : number(effective(perKey))} note={note(perKey)} />
+    </section>
+  );
+}
+
+function Limit({ place }) {
+  const name = place.id, keys = [place.ref, place.env, place.branch, name], [dialog, setDialog] = useState(), back = addressOf({ ...place, id: undefined, query: {} });
+  const { data, error, reload } = useQuery(keys, async () => {
+    const [limit, usage] = await Promise.all([session.request(place, "GET", pathOf(name)), session.request(place, "GET", `${pathOf(name)}/usage`)]);
+    return { limit, usage };
+  }, { everyMs });
+  if (!data) return <Page title="Concurrency limit">{error?.status === 404 ? <Empty title="Limit not found"><p>{place.env} has no concurrency limit <code>{name}</code>: no version declares it, and no run needs it.</p><p><a href={back}>Show all limits</a></p></Empty> : error ? <Problem error={error} retry={reload} /> : <Loading />}</Page>;
+  const { limit, usage } = data, close = () => setDialog();
+  return (
+    <Page title={limit.name} subtitle={<span class="row"><a class="back" href={back}><Icon name="left" size={14} />Limits</a>{name.startsWith("task/") && <em class="mini">inline</em>}<State limit={limit} /></span>}
+      actions={<><PauseButton place={place} limit={limit} reload={reload} /><Button icon="edit" onClick={() => setDialog("limit")}>Override…</Button></>}>
+      {error && <Problem error={error} retry={reload} />}
+      {limit.paused && <div class="waiting" role="status"><Icon name="pause" /><span>Runs that need this limit do not start until it is resumed. Executing runs continue.</span></div>}
+      <Summary limit={limit} />
+      <Runs place={place} title="Holders" runs={usage.running} count={Math.max(limit.running, usage.running.length)} empty="No run holds this limit." time="Started" />
+      <Runs place={place} title="Waiting" runs={usage.queued} count={Math.max(limit.queued, usage.queued.length)} empty="No run waits for this limit." time="Triggered" />
+      <Keys key={name} place={place} limit={limit} keys={usage.keys} onEdit={(item) => setDialog({ item })} />
+      {usage.keys.length >= shownMax && <p class="dim note">Only {shownMax} keys are listed. Look up the others.</p>}
+      {dialog === "limit" && <LimitDialog place={place} limit={limit} onClose={close} onDone={reload} />}
+      {dialog?.item && <KeyDialog place={place} limit={limit} item={dialog.item} onClose={close} onDone={reload} />}
+    </Page>
+  );
+}
+
+const example = `const openai = concurrencyLimit({ name: "openai", total: 10, perKey: 2 });
+export const ask = task({ id: "ask", concurrency: [openai], run: … });`;
+
+function List({ place }) {
+  const [page, setPage] = useState(1), [text, setText] = useState(""), [edited, setEdited] = useState();
+  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.request(place, "GET", `/api/v1/concurrency-limits?page=${page}&perPage=100`), { everyMs });
+  const all = data?.data ?? [], rows = all.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase())), count = (is) => number(all.filter(is).length);
+  return (
+    <Page title="Concurrency limits" actions={all.length > 0 && <input type="search" class="narrow" aria-label="Find a limit" placeholder="Find a limit" value={text} onInput={(event) => setText(event.currentTarget.value)} />}>
+      {error && <Problem error={error} retry={reload} />}
+      {!data && !error && <Loading />}
+      {data && !all.length && <Empty title="No concurrency limits"><p>A limit is shared by all tasks that name it. A run executes only while it holds a slot of each of its limits. Declare one in code:</p><pre>{example}</pre></Empty>}
+      {all.length > 0 && <section class="figures" aria-label="Limits">
+        <Figure label="Limits" value={number(data.pagination.count)} />
+        <Figure label="Full" value={count(isFull)} tone={all.some(isFull) ? "wait" : ""} />
+        <Figure label="Paused" value={count(({ paused }) => paused)} tone={all.some(({ paused }) => paused) ? "wait" : ""} />
+        <Figure label="Overridden" value={count(isOverridden)} />
+      </section>}
+      {all.length > 0 && <Table label="Concurrency limits" rows={rows} columns={[
+        ["Limit", (limit) => <><a href={limitAddress(place, limit.name)}>{limit.name}</a> {limit.name.startsWith("task/") && <em class="mini">inline</em>} <State limit={limit} /></>],
+        ["Queued", (limit) => <span class={limit.queued ? "" : "dim"}>{number(limit.queued)}</span>, "number"],
+        ["Executing", (limit) => <Held running={limit.running} bound={effective(limit.total)} />, "number"],
+        ["In total", (limit) => <Bound bound={limit.total} />, "number"],
+        ["For each key", (limit) => <Bound bound={limit.perKey} />, "number"],
+        ["Actions", (limit) => <span class="row-end flat on-hover"><PauseButton place={place} limit={limit} reload={reload} kind="small" /><Button kind="small" onClick={() => setEdited(limit)} aria-label={`Override ${limit.name}`}>Override…</Button></span>, "actions-cell"],
+      ]} />}
+      {data?.pagination.totalPages > 1 && <div class="row-end flat"><Button disabled={page === 1} onClick={() => setPage(page - 1)}>Previous</Button><span class="dim">{page} of {data.pagination.totalPages}</span><Button disabled={page >= data.pagination.totalPages} onClick={() => setPage(page + 1)}>Next</Button></div>}
+      {edited && <LimitDialog place={place} limit={edited} onClose={() => setEdited()} onDone={reload} />}
+    </Page>
+  );
+}
+
+export const Limits = ({ place }) => place.id ? <Limit key={place.id} place={place} /> : <List place={place} />;
