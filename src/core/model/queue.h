@@ -41,6 +41,7 @@
 #include "base/slice.h"
 #include "base/table.h"
 #include "core/model/queue_heap.h"
+#include "core/model/singleton.h"
 
 enum {
     QUEUES_CONFIGURED_MAX = 10000, /* queues with settings in one environment */
@@ -118,6 +119,7 @@ struct queue_settings {
     bool total_overridden;
     uint32_t total_override;     /* replaces the declared limit of all keys together */
     int64_t total_overridden_at; /* Unix ms */
+    enum singleton singleton;    /* of a queue; its subqueues then have at most one slot */
 };
 
 /* The state of a queue for display, all its subqueues together. */
@@ -222,8 +224,8 @@ void queues_register(struct queues *queues, struct slice queue);
  * last one, and the queue stays only while something needs it. */
 void queues_forget_limit(struct queues *queues, struct slice queue);
 
-/* Sets the settings. A queue that is neither paused nor overridden stays only while
- * something needs it. */
+/* Sets the settings. A queue that has none (not paused, not overridden, no singleton
+ * strategy) stays only while something needs it. */
 void queues_configure(struct queues *queues, struct slice queue,
                       const struct queue_settings *settings);
 struct queue_figures queues_figures(const struct queues *queues, struct slice queue);

@@ -119,7 +119,7 @@ bool queue_is_configured(const struct queue *queue)
 {
     const struct queue_settings *settings = &queue->settings;
     return settings->paused || settings->overridden || settings->total_overridden ||
-           (queue->is_limit && settings->version);
+           settings->singleton || (queue->is_limit && settings->version);
 }
 
 void queue_free_if_unused(struct queues *queues, struct queue *queue)

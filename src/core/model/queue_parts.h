@@ -177,7 +177,8 @@ struct queue {
 
 static inline uint32_t queue_limit_of(const struct queue *queue)
 {
-    return queue->settings.overridden ? queue->settings.override : queue->base;
+    uint32_t limit = queue->settings.overridden ? queue->settings.override : queue->base;
+    return queue->settings.singleton && limit > 1 ? 1 : limit;
 }
 
 static inline uint32_t queue_total_of(const struct queue *queue)
