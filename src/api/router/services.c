@@ -356,7 +356,7 @@ static enum err restore_queue(struct environment *env, const struct document *do
     if (err)
         return err;
     settings.version = document->version;
-    queues_configure(&env->queues, bytes_slice(document->name), &settings);
+    engine_configure_queue(env, bytes_slice(document->name), &settings);
     return OK;
 }
 

@@ -22,6 +22,7 @@
 #include "core/engine/debounce_keys.h"
 #include "core/engine/ends.h"
 #include "core/engine/run_commands.h"
+#include "core/engine/singletons.h"
 #include "core/engine/state.h"
 #include "core/engine/waits.h"
 #include "core/fleet/dev_sessions.h"
@@ -82,6 +83,7 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
         engine_notice(engine, run);
     begin_silence(engine, run);
     debounce_keys_note(engine, run);
+    singletons_note(run);
     engine_place(engine, run);
     engine_follow_version(
         engine, run); /* the current version may have changed since the decision */

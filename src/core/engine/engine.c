@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "core/engine/debounce_keys.h"
 #include "core/engine/ends.h"
+#include "core/engine/singletons.h"
 #include "core/engine/state.h"
 #include "core/engine/store_retry.h"
 
@@ -120,6 +121,7 @@ static void destroy_environment(struct environment *env)
 {
     struct engine_share *share = engine_share_of(env);
     loop_cancel_deferred(&share->matching);
+    singletons_finish(share);
     *slots_at(&env->engine->shares, env->number) = NULL;
     free(share);
     fleet_destroy(env->fleet);
@@ -166,6 +168,7 @@ static void add_share(struct engine *engine, struct environment *env)
     share->env = env;
     share->matching.fn = engine_match_now;
     list_init(&share->matching.link);
+    singletons_init(share);
     *slots_at(&engine->shares, env->number) = share;
 }
 
@@ -237,6 +240,7 @@ void engine_load_run(struct engine *engine, struct environment *env, struct run 
     struct tracked *tracked = environment_load(env, run);
     tracked->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
     debounce_keys_note(engine, tracked);
+    singletons_note(tracked);
     engine_place(engine, tracked);
     timers_clear(loop_timers(engine->loop), &tracked->timer);
 }

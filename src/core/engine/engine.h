@@ -141,6 +141,12 @@ void engine_refuse_waiting(struct engine *engine);
 /* Acts on the loaded states. Call it after the last engine_load_run. */
 void engine_sweep(struct engine *engine);
 
+/* Sets the settings of a queue. Call it when they were written, and at startup before
+ * engine_load_run. If the queue becomes a singleton queue, triggers decide by it from now
+ * on. */
+void engine_configure_queue(struct environment *env, struct slice queue,
+                            const struct queue_settings *settings);
+
 /* Walks the runs of an environment, some per turn, and acts on their states: cancels
  * children of canceled parents, queues runs whose version is now available. */
 void engine_sweep_environment(struct engine *engine, struct environment *env);
@@ -242,7 +248,8 @@ struct trigger {
     char id[ID_MAX];          /* out: the run, new or found */
     struct debounce debounce; /* the mark of its key is in run.rare->waits */
     bool cached;              /* out: an idempotency key led to an older run */
-    /* Out: its debounce key led to an older run, or to an earlier item's. */
+    /* Out: its debounce key, or its key in a singleton queue, led to an older run, or to an
+     * earlier item's. */
     bool joined;
 
     /* The engine's. */
@@ -252,6 +259,9 @@ struct trigger {
     char pushes[RUN_ID_MAX];  /* the delayed run that has its debounce key; "": none */
     bool replaces;            /* that run is too old to push: a new one gets the key */
     struct change *change;    /* in the commit, of a run that is created */
+    /* The strategy of its queue. If it is set, leader and pushes are about the run that holds its
+     * concurrencyKey (singletons.h). */
+    enum singleton singleton;
 };
 
 struct trigger_op {
@@ -289,10 +299,12 @@ struct trigger_op {
     size_t *claim_items; /* index of the item of each claim; SIZE_MAX: of all */
     size_t applied;      /* how many changes were applied */
     struct run_read read;
-    size_t resolving;      /* index of the claim whose owner is being read */
-    bool is_debounced;     /* one of its items is */
-    struct list link;      // engine::triggers
-    struct list wants_key; // debounce_key::line; another operation makes a run for the key
+    size_t resolving;  /* index of the claim whose owner is being read */
+    bool is_debounced; /* one of its items is */
+    bool is_singleton; /* one of its items is or was for a singleton queue */
+    struct list link;  // engine::triggers
+    /* Another operation makes a run for a key that it needs. */
+    struct list wants_key; // debounce_key::line, singleton_key::line, singleton_queue::line
     void (*retry)(struct trigger_op *op); /* called when that has ended */
 };
 

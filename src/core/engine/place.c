@@ -1,6 +1,7 @@
 /* place.c - puts a run into the queue or slot of its state, and sets its timer.
  *
  *   leased, executing, …              ─► a slot of its queue (run_holds_slot)
+ *   canceling, in a singleton queue   ─► the same
  *   queued, and it does not pause     ─► its queue
  *   waiting, and its waits have ended ─► its queue, before runs that have not started
  *   anything else                     ─► neither
@@ -73,13 +74,21 @@ struct queue_seat engine_seat_of(const struct run *run)
                                 .limits = bytes_slice(rare->limits) };
 }
 
+/* Returns true for a canceled run of a singleton queue whose worker has not confirmed yet:
+ * the next run of its key starts when it has ended. */
+static bool keeps_slot(const struct environment *env, const struct run *run)
+{
+    return run->execution == EXECUTION_PENDING_CANCEL &&
+           queues_figures(&env->queues, bytes_slice(run->queue)).settings.singleton;
+}
+
 void engine_place(struct engine *engine, struct tracked *run)
 {
     struct environment *env = run->env;
     struct timers *timers = loop_timers(engine->loop);
     struct queue_seat seat = engine_seat_of(&run->run);
 
-    if (run_holds_slot(&run->run)) {
+    if (run_holds_slot(&run->run) || keeps_slot(env, &run->run)) {
         queues_run(&env->queues, &run->item, seat);
     } else if (waits_in_queue(engine, &run->run) && !run->in_flight) {
         run->item.audience =

@@ -8,7 +8,7 @@
 
 /* ---- cancel ---- */
 
-static enum decision cancel_run(struct command *command, const struct run *now,
+enum decision run_decide_cancel(struct command *command, const struct run *now,
                                 struct run *next, const char *reason, unsigned *marks)
 {
     const struct engine_options *options = engine_options(command->engine);
@@ -29,7 +29,7 @@ static enum decision decide_cancel(struct command *command, const struct run *no
     struct cancel *cancel = container_of(command, struct cancel, command);
     if (now->execution == EXECUTION_PENDING_CANCEL)
         engine_notice(command->engine, environment_find(command->env, slice_of(now->id)));
-    enum decision decision = cancel_run(command, now, next, cancel->reason, marks);
+    enum decision decision = run_decide_cancel(command, now, next, cancel->reason, marks);
     if (decision == DECISION_COMMIT && cancel->bulk.ptr) {
         struct bytes **place = &run_rare_edit(next)->bulk;
         bytes_unref(*place);
@@ -47,8 +47,8 @@ void run_cancel(struct engine *engine, struct environment *env, struct slice id,
 static enum decision decide_child_cancel(struct command *command, const struct run *now,
                                          struct run *next, unsigned *marks)
 {
-    return cancel_run(command, now, next, "Canceled because its parent was canceled",
-                      marks);
+    return run_decide_cancel(command, now, next, "Canceled because its parent was canceled",
+                             marks);
 }
 
 void run_cancel_alone(struct engine *engine, struct environment *env, struct slice id)
@@ -59,9 +59,9 @@ void run_cancel_alone(struct engine *engine, struct environment *env, struct sli
 static enum decision decide_archived_cancel(struct command *command, const struct run *now,
                                             struct run *next, unsigned *marks)
 {
-    return cancel_run(command, now, next,
-                      "Canceled because its branch was archived or its project deleted",
-                      marks);
+    return run_decide_cancel(
+        command, now, next,
+        "Canceled because its branch was archived or its project deleted", marks);
 }
 
 void run_cancel_archived(struct engine *engine, struct environment *env, struct slice id)

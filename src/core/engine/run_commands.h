@@ -12,6 +12,11 @@ struct cancel {
 void run_cancel(struct engine *engine, struct environment *env, struct slice id,
                 struct cancel *cancel, command_done_fn *done);
 
+/* Decides a command that cancels its run, for commands that do so as part of something
+ * else. */
+enum decision run_decide_cancel(struct command *command, const struct run *now,
+                                struct run *next, const char *reason, unsigned *marks);
+
 /* The same for a child whose parent was canceled; reports to no caller. */
 void run_cancel_alone(struct engine *engine, struct environment *env, struct slice id);
 

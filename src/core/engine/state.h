@@ -14,10 +14,11 @@ enum { STORE_RETRY_MS = 1000 };
 struct engine_share {
     struct environment *env;
     struct deferred matching; /* matches runs and workers */
-    uint64_t served;    /* value of engine::served when a worker last got one of its runs */
-    uint32_t arriving;  /* runs of triggers in flight */
-    bool is_retired;    /* its branch was archived: nothing more starts in it */
-    bool resumes_later; /* runs will resume once the store works again */
+    uint64_t served;   /* value of engine::served when a worker last got one of its runs */
+    uint32_t arriving; /* runs of triggers in flight */
+    struct table singletons; /* of struct singleton_queue, of singletons.c, by name */
+    bool is_retired;         /* its branch was archived: nothing more starts in it */
+    bool resumes_later;      /* runs will resume once the store works again */
 };
 
 struct engine {

@@ -11,8 +11,9 @@
  *                         missing, failed or expired: the item gets the key
  *                         anything else: the item is that run, without a commit of its own
  *
- * An item with a debounce key that a delayed run has changes that run instead. The commit
- * is then one of commands on such runs (trigger_push.h).
+ * An item with a debounce key that a delayed run has changes that run instead. An item for a
+ * singleton queue may lead to the run that holds its key, or cancel that (singletons.h). The
+ * commit is then one of commands on such runs (trigger_push.h).
  *
  * Memory cannot know whether a key is taken: its run may have left memory long ago. So the
  * commit itself finds out, and reports all taken claims at once. */
@@ -21,6 +22,8 @@
 #include "base/metrics.h"
 #include "core/engine/debounce_keys.h"
 #include "core/engine/run_commands.h"
+#include "core/engine/singleton_decision.h"
+#include "core/engine/singletons.h"
 #include "core/engine/state.h"
 #include "core/engine/trigger_push.h"
 #include "core/fleet/versions.h"
@@ -241,13 +244,12 @@ static void name_items(struct trigger_op *op)
         if (item->cached)
             continue;
         const char *id = item->run.id;
-        item->joined = item->leader || (item->pushes[0] && !item->replaces);
-        if (item->leader)
-            id = item->leader->run.id;
-        else if (item->joined)
-            id = item->pushes;
+        item->joined = item->singleton != SINGLETON_CANCEL &&
+                       (item->leader || (item->pushes[0] && !item->replaces));
+        if (item->joined)
+            id = item->leader ? item->leader->run.id : item->pushes;
         snprintf(item->id, sizeof(item->id), "%s", id);
-        if (op->is_debounced)
+        if (op->is_debounced || op->is_singleton)
             set_duplicate_ids(op, item);
     }
 }
@@ -273,6 +275,20 @@ static void push_new(const struct trigger_op *op, const struct trigger *item)
     change->marks = marks_of(op, &change->run);
 }
 
+/* Adds the change of an item to the others; earlier items have theirs. Returns how many were
+ * added. */
+static size_t add_item(struct trigger_op *op, struct trigger *item, struct change *change)
+{
+    if (item->leader && item->singleton == SINGLETON_CANCEL)
+        singleton_cancel_new(item, loop_wall_ms(op->engine->loop));
+    else if (item->leader && !item->singleton)
+        push_new(op, item);
+    if (item->joined)
+        return 0;
+    add_run(op, item, change);
+    return 1;
+}
+
 /* Writes the changes that create the runs and the batch. Returns their number. */
 static size_t fill_in(struct trigger_op *op, struct change *changes)
 {
@@ -283,10 +299,8 @@ static size_t fill_in(struct trigger_op *op, struct change *changes)
         op->prepare(op);
     for (size_t i = 0; i < op->count; i++) {
         struct trigger *item = &op->items[i];
-        if (!item->cached && !item->joined)
-            add_run(op, item, &changes[count++]);
-        else if (!item->cached && item->leader)
-            push_new(op, item);
+        if (!item->cached)
+            count += add_item(op, item, &changes[count]);
     }
     if (op->batch) {
         changes[count++] =
@@ -316,6 +330,7 @@ static void finish_op(struct trigger_op *op, enum err status)
     struct environment *env = op->env; /* done may free the operation */
     if (op->is_debounced)
         debounce_keys_give(op);
+    singletons_give(op);
     list_remove(&op->link);
     engine_share_of(env)->arriving -= (uint32_t)op->count;
     quota_release(env->project_unfinished, op->count);
@@ -463,12 +478,25 @@ static void on_pushed(struct trigger_op *op, enum push_outcome outcome, enum err
     finish_op(op, status);
 }
 
-/* Continues in the retry if another operation is creating a run for one of the debounce
- * keys. */
+/* Takes the keys that the items need. Returns false if the operation must wait for one; it
+ * then has none, so that operations never wait for each other. */
+static bool take_keys(struct trigger_op *op)
+{
+    singletons_give(op);
+    if (op->is_debounced && !debounce_keys_take(op))
+        return false;
+    if (singletons_take(op))
+        return true;
+    if (op->is_debounced)
+        debounce_keys_give(op);
+    return false;
+}
+
+/* Continues in the retry if another operation is creating a run for one of the keys. */
 static void begin_commit(struct trigger_op *op)
 {
     bool pushes = false;
-    if (op->is_debounced && !debounce_keys_take(op))
+    if (!take_keys(op))
         return;
     for (size_t i = 0; i < op->count; i++)
         pushes |= op->items[i].pushes[0] != '\0';
@@ -536,6 +564,8 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
         complete_run(engine, env, &op->items[i]);
         op->is_debounced |= op->items[i].debounce.delay_ms > 0;
     }
+    if ((over = singletons_check(op)))
+        return over;
     op->changes = mem_new_array(struct change, op->count + 1);
     make_claims(op);
     list_append(&engine->triggers, &op->link);

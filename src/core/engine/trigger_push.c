@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "core/engine/singleton_decision.h"
 #include "core/engine/state.h"
 
 enum { OWNER_DIGITS = 7 };
@@ -81,6 +82,8 @@ static enum decision decide_push(struct command *command, const struct run *now,
     struct trigger *item = push->item;
     int64_t now_ms = loop_wall_ms(command->engine->loop);
 
+    if (item->singleton)
+        return singleton_decide(command, item, now, next, marks);
     item->replaces = false;
     item->leader = NULL;
     if (!slice_equal(debounce_mark_of(now), bytes_slice(run_rare(&item->run)->waits))) {
@@ -113,9 +116,13 @@ static void on_pushed(struct command *command, enum err status)
     op->seq = 0;
     for (const struct command *one = command; one; one = one->also)
         op->seq = one->seq > op->seq ? one->seq : op->seq;
-    if (command->decision == DECISION_REFUSE && status == ERR_CONFLICT)
+    if (command->decision == DECISION_REFUSE && status == ERR_CONFLICT) {
         finish(first->pushing, PUSH_FAILED, status);
-    else if (!status && command->is_repeated)
+        return;
+    }
+    if (command->decision == DECISION_REFUSE)
+        op->why = command->why;
+    if (!status && command->is_repeated)
         finish(first->pushing, PUSH_TAKEN, OK);
     else
         finish(first->pushing, PUSH_DONE, status);
