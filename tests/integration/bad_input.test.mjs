@@ -92,6 +92,10 @@ const operations = () => [
     ["no action", { type: "task" }, 400], ["an unknown action", { type: "task", action: "stop" }, 400], ["an unknown type", { type: "x", action: "pause" }, 400],
     ["a name where an id is due", { action: "pause" }, 404], ["an unknown queue", { type: "custom", action: "pause" }, 404],
   ]],
+  ["singleton", "POST", "/api/v1/queues/hello/singleton", { body: true }, [
+    ["no strategy", { type: "task" }, 400], ["an unknown strategy", { type: "task", strategy: "replace" }, 400], ["a number", { type: "task", strategy: 1 }, 400],
+    ["an unknown queue", { type: "custom", strategy: "skip" }, 404],
+  ]],
   ["override", "POST", "/api/v1/queues/hello/concurrency/override", { body: true }, [
     ["no limit", { type: "task" }, 400], ["a text", { type: "task", concurrencyLimit: "5" }, 400], ["too many", { type: "task", concurrencyLimit: 1e6 }, 400],
   ]],

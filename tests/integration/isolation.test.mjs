@@ -263,7 +263,7 @@ class Actor {
     const asks = [
       ...(schedule ? [["GET", ""], ["PUT", "", wish], ["DELETE", ""], ["POST", "/activate"], ["POST", "/deactivate"]].map(([method, rest, body]) => [schedule, (one) => ({ method, path: `/api/v1/schedules/${one}${rest}`, body })]) : []),
       ...(word ? ["GET", "DELETE"].map((method) => [word, (one) => ({ method, path: `/api/v1/schedules/${one}` })]) : []),
-      ...(queue ? [["GET", "?type=id"], ["POST", "/pause", { type: "id", action: "pause" }], ["POST", "/concurrency/override", { type: "id", concurrencyLimit: 0 }], ["POST", "/concurrency/reset", { type: "id" }]]
+      ...(queue ? [["GET", "?type=id"], ["POST", "/pause", { type: "id", action: "pause" }], ["POST", "/concurrency/override", { type: "id", concurrencyLimit: 0 }], ["POST", "/concurrency/reset", { type: "id" }], ["POST", "/singleton", { type: "id", strategy: "skip" }]]
         .map(([method, rest, body]) => [queue, (one) => ({ method, path: `/api/v1/queues/${one}${rest}`, body })]) : []),
       ...(word ? [["GET", ""], ["GET", "?concurrencyKey=k"], ["GET", "/usage"], ["POST", "/override", { total: 0 }], ["POST", "/override", { concurrencyKey: "k", perKey: 0 }], ["POST", "/reset", {}], ["POST", "/pause", { action: "pause" }]]
         .map(([method, rest, body]) => [word, (one) => ({ method, path: `/api/v1/concurrency-limits/${one}${rest}`, body })]) : []),

@@ -1,4 +1,4 @@
-/* queues.c - the routes of queues: list, retrieve, pause, resume, override the limit.
+/* queues.c - the routes of queues: list, retrieve, and set what users set.
  *
  *   change ─► settings as they would be ─► document (synced) ─► the queue has them ─► reply
  *                  ▲                           │
@@ -41,6 +41,14 @@ static void add_limit(struct buf *out, const char *member, bool is_set, uint32_t
         buf_print(out, "\"%s\":%u", member, limit);
     else
         buf_print(out, "\"%s\":null", member);
+}
+
+static void add_singleton(struct buf *out, enum singleton strategy)
+{
+    if (strategy)
+        buf_print(out, ",\"singleton\":\"%s\"", singleton_word(strategy));
+    else
+        buf_add_text(out, ",\"singleton\":null");
 }
 
 static void add_concurrency(struct buf *out, const struct queue_figures *figures)
@@ -104,6 +112,7 @@ static void add_queue(struct buf *out, const struct environment *env, struct sli
         add_concurrency(out, &figures);
     buf_add_char(out, ',');
     add_limit(out, "combinedConcurrencyLimit", true, figures.total);
+    add_singleton(out, figures.settings.singleton);
     add_oldest(out, queues, name);
     buf_add_text(out, is_second ? ",\"version\":\"V2\"}" : ",\"version\":\"V1\"}");
 }
@@ -209,6 +218,7 @@ struct queue_change {
     struct bytes *name;
     bool pause;
     uint32_t limit;
+    enum singleton singleton;
     int64_t now_ms;
     struct queue_settings settings; /* as they will be */
     struct document_write write;
@@ -236,7 +246,8 @@ static enum err check_configured(const struct queues *queues, struct failure *wh
     if (!full)
         return OK;
     return explain(why, ERR_RULE,
-                   "At most %zu queues of %s can be paused or have another limit at once",
+                   "At most %zu queues of %s can be paused, have another limit or a "
+                   "singleton strategy at once",
                    full->limit,
                    full == own    ? "an environment"
                    : !full->outer ? "a project"
@@ -278,9 +289,9 @@ static void on_written(struct document_write *write, enum err status)
         return;
     }
     if (!status) {
-        bool is_kept = settings->paused || settings->overridden;
+        bool is_kept = settings->paused || settings->overridden || settings->singleton;
         settings->version = is_kept ? settings->version + 1 : 0;
-        queues_configure(&env->queues, bytes_slice(change->name), settings);
+        engine_configure_queue(env, bytes_slice(change->name), settings);
         engine_match(api_engine(change->call->api), env);
     }
     finish_change(change, status);
@@ -381,6 +392,34 @@ static enum err reset(struct api_call *call)
     return begin_change(call, scan_member(body, "type"), &requested);
 }
 
+static enum err alter_singleton(const struct queue_change *change,
+                                struct queue_settings *settings, struct failure *why)
+{
+    (void)why;
+    settings->singleton = change->singleton;
+    return OK;
+}
+
+static enum err set_singleton(struct api_call *call)
+{
+    struct queue_change requested = { .alter = alter_singleton };
+    struct buf word = { 0 };
+    struct slice body;
+
+    if (api_read_object(call, &body))
+        return ERR_INVALID;
+    struct slice strategy = scan_member(body, "strategy");
+    bool is_none = strategy.ptr && scan_type(strategy) == SCAN_NULL;
+    if (strategy.ptr && !is_none)
+        scan_string(strategy, &word);
+    requested.singleton = singleton_of_word(buf_slice(&word));
+    buf_finish(&word);
+    if (!requested.singleton && !is_none)
+        return explain(&call->why, ERR_INVALID,
+                       "strategy: must be queue, skip, cancel or null");
+    return begin_change(call, scan_member(body, "type"), &requested);
+}
+
 #define QUEUE "/api/v1/queues/{param}"
 
 /* clang-format off */
@@ -412,6 +451,13 @@ static const struct route routes[] = {
       .id = "reset_queue_concurrency_v1", .summary = "Reset the override",
       .body = "{type?: QueueParamType, ...}",
       .reply = "QueueItem" },
+    { .method = HTTP_POST_, .path = QUEUE "/singleton",
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = SMALL_BODY, .handle = set_singleton,
+      .id = "set_queue_singleton_v1",
+      .summary = "Set the singleton strategy (runcast's own)",
+      .body = "{type?: QueueParamType, strategy: 'queue'|'skip'|'cancel'|null, ...}",
+      .reply = "QueueItem",
+      .also = "422" },
     { 0 },
 };
 /* clang-format on */
@@ -421,7 +467,7 @@ static const struct schema schemas[] = {
     { "QueueItem",
       "{id: string, name: string, type: 'task'|'custom', running: integer, queued: integer,"
       " paused: boolean, concurrencyLimit: integer|null, concurrency?: QueueConcurrency,"
-      " combinedConcurrencyLimit: integer|null,"
+      " combinedConcurrencyLimit: integer|null, singleton: 'queue'|'skip'|'cancel'|null,"
       " oldestQueuedAt: datetime|null, version: 'V1'|'V2'}" },
     { "QueueConcurrency",
       "{current: integer|null, base: integer|null, override: integer|null,"

@@ -7,12 +7,14 @@
 struct bytes *queue_settings_write(const struct queue_settings *settings)
 {
     struct buf out = { 0 };
-    if (!settings->paused && !settings->overridden)
+    if (!settings->paused && !settings->overridden && !settings->singleton)
         return NULL;
     buf_print(&out, "{\"paused\":%s", settings->paused ? "true" : "false");
     if (settings->overridden)
         buf_print(&out, ",\"override\":%u,\"overriddenAt\":%lld", settings->override,
                   (long long)settings->overridden_at);
+    if (settings->singleton)
+        buf_print(&out, ",\"singleton\":\"%s\"", singleton_word(settings->singleton));
     buf_add_char(&out, '}');
     struct bytes *body = buf_to_bytes(&out);
     buf_finish(&out);
@@ -36,6 +38,9 @@ enum err queue_settings_read(struct slice body, struct queue_settings *settings,
             return explain(why, ERR_INVALID, "A queue's document is damaged");
         read.override = (uint32_t)limit;
     }
+    struct bytes *word = members_text(body, "singleton");
+    read.singleton = singleton_of_word(bytes_slice(word));
+    bytes_unref(word);
     *settings = read;
     return OK;
 }

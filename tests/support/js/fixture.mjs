@@ -29,7 +29,7 @@ export const polls = { "x-trigger-electric-version": "1.0.0-beta.1", "x-trigger-
 export const withoutReasons = (text) => text.replace(/"waitingFor":\{[^{}]*\},/g, "");
 
 /** A response without the members that were added to responses after the fixture was made. */
-export const withoutNewMembers = (text) => text.replace(/"combinedConcurrencyLimit":null,/g, "").replace(/,"waitingRun":\{[^{}]*\}/g, "").replace(/"maxDurationSeconds":\d+,/g, "").replace(/"concurrencyKey":"k",/g, "");
+export const withoutNewMembers = (text) => text.replace(/"combinedConcurrencyLimit":null,|"singleton":null,/g, "").replace(/,"waitingRun":\{[^{}]*\}/g, "").replace(/"maxDurationSeconds":\d+,/g, "").replace(/"concurrencyKey":"k",/g, "");
 
 /** A response of a gateway, without its address. */
 export async function asOfFixture(gateway, { key, call, branch }) {
