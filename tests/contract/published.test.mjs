@@ -56,16 +56,15 @@ const isStrict = (schema) => objectsIn(schema).some(({ _zod: { def } }) => def.c
 
 const words = (text) => text.trim().split(/\s+/).filter(Boolean);
 const options = {
-  used: "concurrency concurrencyKey delay debounce debounce.key debounce.delay debounce.mode debounce.maxDelay externalDeploymentId idempotencyKey idempotencyKeyTTL idempotencyKeyOptions idempotencyKeyOptions.key lockToVersion machine maxAttempts maxDuration metadata metadataType payloadType queue queue.name tags test ttl priority",
-  refused: "gates",
+  used: "concurrency concurrencyKey delay debounce debounce.key debounce.delay debounce.mode debounce.maxDelay externalDeploymentId gates gates[].queue gates[].concurrencyKey idempotencyKey idempotencyKeyTTL idempotencyKeyOptions idempotencyKeyOptions.key lockToVersion machine maxAttempts maxDuration metadata metadataType payloadType queue queue.name tags test ttl priority",
   idle: "parentAttempt region",
   shown: "idempotencyKeyOptions.scope payloadSize",
 };
 const within = (at, text) => words(text).map((name) => at + name).join(" ");
-const item = (at) => ({ used: `${at}task ${at}payload ${at}options ${within(`${at}options.`, options.used)}`, refused: within(`${at}options.`, options.refused), idle: `${at}context ${within(`${at}options.`, options.idle)}`, shown: within(`${at}options.`, options.shown) });
+const item = (at) => ({ used: `${at}task ${at}payload ${at}options ${within(`${at}options.`, options.used)}`, idle: `${at}context ${within(`${at}options.`, options.idle)}`, shown: within(`${at}options.`, options.shown) });
 const waitpoint = "idempotencyKey idempotencyKeyTTL timeout tags";
 const day = { delay: "1h" };
-const debounced = { ...day, debounce: { key: "published", delay: "30m" } };
+const debounced = { ...day, gates: [{ queue: "task/hello" }], debounce: { key: "published", delay: "30m" } };
 const trigger = "/api/v1/tasks/hello/trigger";
 const variables = `/api/v1/projects/${keys.ref}/envvars/prod`;
 
@@ -73,21 +72,18 @@ const variables = `/api/v1/projects/${keys.ref}/envvars/prod`;
 const schemas = {
   TriggerTaskRequestBody: {
     used: `payload options ${within("options.", options.used)} options.parentRunId options.resumeParentOnCompletion`,
-    refused: within("options.", options.refused),
     idle: `context ${within("options.", `${options.idle} dependentAttempt dependentBatch parentBatch bulkActionId`)}`,
     shown: within("options.", `${options.shown} queue.concurrencyLimit`),
     good: () => [trigger, { payload: "1", options: { ...debounced, queue: { name: "hello" } } }],
   },
   BatchTriggerTaskV2RequestBody: {
     used: `items parentRunId resumeParentOnCompletion ${item("items[].").used}`,
-    refused: item("items[].").refused,
     idle: `dependentAttempt ${item("items[].").idle}`,
     shown: item("items[].").shown,
     good: () => ["/api/v1/tasks/batch", { items: [{ task: "hello", payload: "1", options: { ...debounced } }] }],
   },
   BatchTriggerTaskV3RequestBody: {
     used: `items parentRunId resumeParentOnCompletion ${item("items[].").used}`,
-    refused: item("items[].").refused,
     idle: item("items[].").idle,
     shown: item("items[].").shown,
     good: () => ["/api/v2/tasks/batch", { items: [{ task: "hello", payload: "1", options: { ...debounced } }] }],
@@ -98,7 +94,7 @@ const schemas = {
     good: () => ["/api/v3/batches", { runCount: 1 }],
   },
   BatchItemNDJSON: {
-    used: `index ${item("").used}`, refused: item("").refused, idle: words(item("").idle).filter((name) => name !== "context").join(" "), shown: item("").shown,
+    used: `index ${item("").used}`, idle: words(item("").idle).filter((name) => name !== "context").join(" "), shown: item("").shown,
     named: "items[].", // as the header names members of a line
     lines: true,
     good: async () => {
@@ -255,12 +251,10 @@ for (const [name, row] of Object.entries(schemas)) {
 
 /** How the gateway treats the members of a registration; a member includes those inside of it. */
 const registration = {
-  honoured: words(`packageVersion contentHash cliPackageVersion tasks tasks[].id tasks[].filePath tasks[].exportName tasks[].queue tasks[].queue.name tasks[].queue.concurrencyLimit tasks[].queue.combinedConcurrencyLimit tasks[].concurrency tasks[].concurrency.inline tasks[].concurrency.inline.perKey tasks[].concurrency.inline.total tasks[].concurrency.limits concurrencyLimits concurrencyLimits[].name concurrencyLimits[].perKey concurrencyLimits[].total
+  honoured: words(`packageVersion contentHash cliPackageVersion tasks tasks[].id tasks[].filePath tasks[].exportName tasks[].queue tasks[].queue.name tasks[].queue.concurrencyLimit tasks[].queue.combinedConcurrencyLimit tasks[].concurrency tasks[].concurrency.inline tasks[].concurrency.inline.perKey tasks[].concurrency.inline.total tasks[].concurrency.limits tasks[].gates tasks[].gates[].queue tasks[].gates[].concurrencyKey concurrencyLimits concurrencyLimits[].name concurrencyLimits[].perKey concurrencyLimits[].total
     tasks[].retry tasks[].machine tasks[].machine.preset tasks[].triggerSource tasks[].schedule tasks[].maxDuration tasks[].ttl tasks[].payloadSchema queues queues[].name queues[].concurrencyLimit queues[].combinedConcurrencyLimit`),
   /** With a value that declares a limit, and how the sentence names it. */
-  refused: {
-    "tasks[].gates": [[{ queue: "q" }], 'task "a" (gates)'],
-  },
+  refused: {},
   /** With a value, and the feature that the warning names. */
   warned: {
     "tasks[].agentConfig": [{ type: "ai-sdk-chat" }, "sessions and agents that chat"],

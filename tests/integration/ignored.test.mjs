@@ -71,18 +71,6 @@ test("items of batches name each path once", async () => {
   assert.equal(named(reply), "items[].foo, items[].options.tag, items[].options.parentRunId");
 });
 
-test("options that runcast lacks are refused by name; null and empty values are allowed", async () => {
-  for (const [name, asks] of [["gates", [{ queue: "a" }]]]) {
-    for (const key of [keys.dev, keys.prod]) {
-      const { status, json } = await trigger({ options: { [name]: asks } }, { key });
-      assert.deepEqual([status, json.error], [400, `Validation error: runcast does not support this at "options.${name}"`]);
-    }
-    for (const nothing of [null, [], {}, ""]) assert.equal((await trigger({ options: { [name]: nothing } })).status, 200);
-    const item = await gateway.post("/api/v1/tasks/batch", { items: [{ task: "a" }, { task: "a", options: { [name]: asks } }] });
-    assert.match(`${item.status} ${item.json.error}`, new RegExp(`^400 .*"options.${name}" \\(items\\[1\\]\\)`));
-  }
-});
-
 test("a run that names an external deployment waits for it where deployments exist", async () => {
   const ask = (key, options) => trigger({ options: { delay: "1h", ...options } }, { key });
   assert.equal((await ask(keys.dev, { externalDeploymentId: "abc" })).status, 200);

@@ -1,5 +1,5 @@
-// Features that a version declares and the gateway lacks: gates make the registration fail; prompts,
-// agents and webhooks cause warnings of the version.
+// Features that a version declares and the gateway lacks: limits of a queue that only tasks have make the registration
+// fail; prompts, agents and webhooks cause warnings of the version.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -16,17 +16,17 @@ const metadata = (tasks, more) => ({ packageVersion: "4.8.3", contentHash: rando
 const register = (tasks, more, key = keys.dev) => gateway.post(`/api/v1/projects/${keys.ref}/background-workers`, { localOnly: true, engine: "V2", metadata: metadata(tasks, more) }, { key });
 const current = async (query = "", env = "dev") => (await gateway.get(`/api/v1/projects/${keys.ref}/${env}/workers/current${query}`, { key: keys.pat })).json.worker;
 
-test("a registration that declares gates is refused with a sentence that names each", async () => {
+test("a registration whose queues declare limits of tasks is refused with a sentence that names each", async () => {
   const before = await register([task("early")]);
   const names = Array.from({ length: 30 }, (_, i) => `a-task-with-a-long-name-${i}`);
   for (const [tasks, more, offenders] of [
-    [[task("a", { gates: [{ queue: "q" }] }), task("b", { queue: { name: "q", combinedConcurrencyLimit: 1 } })], {}, ['task "a" (gates)']],
+    [[task("a", { queue: { name: "q", gates: [{ queue: "q" }] } }), task("b", { queue: { name: "q", combinedConcurrencyLimit: 1 } })], {}, ['task "a" (queue.gates)']],
     [[task("a", { queue: { name: "q", concurrency: { total: 1 } } })], { queues: [{ name: "q", gates: [{ queue: "r" }] }] }, ['task "a" (queue.concurrency)', 'queue "q" (gates)']],
-    [names.map((id) => task(id, { gates: [{ queue: "q" }] })), {}, names.map((id) => `task "${id}" (gates)`)],
+    [names.map((id) => task(id, { queue: { concurrency: { total: 1 } } })), {}, names.map((id) => `task "${id}" (queue.concurrency)`)],
   ]) {
     const reply = await register(tasks, more);
     assert.equal(reply.status, 400, reply.text);
-    assert.equal(reply.json.error, `these limits are not supported and would be exceeded: ${offenders.join(", ")}; remove them, or use the concurrency of a task`);
+    assert.equal(reply.json.error, `these limits are not supported and would be exceeded: ${offenders.join(", ")}; remove them, or use the concurrency and the gates of a task`);
   }
   assert.equal((await current()).version, before.json.version, "the version that was registered before stays current");
 });
@@ -84,9 +84,9 @@ test("a deployment that declares limits fails with the same sentence, and one wi
   const names = Array.from({ length: 20 }, (_, i) => `a-task-with-a-long-name-${i}`);
 
   const refused = await deploy();
-  const reply = await builder.register(refused.build, names.map((id) => task(id, { gates: [{ queue: "q" }] })));
+  const reply = await builder.register(refused.build, names.map((id) => task(id, { queue: { gates: [{ queue: "q" }] } })));
   assert.equal(reply.status, 400);
-  assert.match(reply.json.error, /^these limits are not supported .*"a-task-with-a-long-name-19" \(gates\); remove them/);
+  assert.match(reply.json.error, /^these limits are not supported .*"a-task-with-a-long-name-19" \(queue\.gates\); remove them/);
   const { status, errorData } = await show(refused.build);
   assert.deepEqual([status, errorData.message], ["FAILED", reply.json.error]);
   await refused.deploying;

@@ -265,9 +265,7 @@ static enum err read_task(const struct member_location *location, const json_t *
               : member_read_number(location, json_object_get(json, "maxDuration"),
                                    "maxDuration", INT32_MAX, &max_duration);
     err = err ? err : read_machine(location, json_object_get(json, "machine"), task);
-    err = err ? err
-              : registration_read_concurrency(
-                    location, json_object_get(json, "concurrency"), task, worker);
+    err = err ? err : registration_read_needs(location, json, task, worker);
     task->is_scheduled = source && !strcmp(source, "schedule");
     task->max_duration_s = max_duration < INT32_MAX ? (uint32_t)ceil(max_duration) : 0;
     return err;

@@ -69,7 +69,7 @@ static void add_task(struct buf *out, const struct worker *worker,
         buf_print(out, ",\"maxDuration\":%u", task->max_duration_s);
     add_retry(out, task);
     add_schedule(out, task);
-    registration_write_concurrency(out, worker, task);
+    registration_write_needs(out, worker, task);
     buf_add_char(out, '}');
 }
 

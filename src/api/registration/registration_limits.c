@@ -1,4 +1,4 @@
-/* registration_limits.c - reads, writes and applies the limits of a version. */
+/* registration_limits.c - reads, writes and applies the limits and gates of a version. */
 #include "api/registration/registration_limits.h"
 
 #include <ctype.h>
@@ -8,10 +8,13 @@
 #include "base/json/json_tree.h"
 #include "base/json/scan.h"
 #include "base/mem.h"
+#include "core/fleet/versions.h"
 
 enum {
-    LIMITS_MAX = 1000, /* with a name, of a version */
-    NAMED_MAX = 2,     /* of a task */
+    LIMITS_MAX = 1000,   /* with a name, of a version */
+    NAMED_MAX = 2,       /* of a task */
+    GATES_MAX = 2,       /* of a task */
+    GATE_TEXT_MAX = 128, /* characters of a name, of a key */
     LIMIT_BYTES_MAX = 1024,
 };
 
@@ -78,7 +81,7 @@ static struct bytes *inline_name(const struct worker_task *task)
 
 static void add_name(struct buf *names, struct slice name)
 {
-    buf_add_char(names, names->len ? ',' : '[');
+    buf_add_text(names, names->len ? "," : "");
     buf_add_json(names, name);
 }
 
@@ -124,11 +127,10 @@ static enum err read_names(const struct member_location *location, const json_t 
     return OK;
 }
 
-enum err registration_read_concurrency(const struct member_location *location,
-                                       const json_t *concurrency, struct worker_task *task,
-                                       struct worker *worker)
+static enum err read_concurrency(const struct member_location *location,
+                                 const json_t *concurrency, struct worker_task *task,
+                                 struct worker *worker, struct buf *names)
 {
-    struct buf names = { 0 };
     bool is_empty = json_is_array(concurrency) && !json_array_size(concurrency);
     if (!member_is_set(concurrency) || is_empty)
         return OK;
@@ -137,14 +139,69 @@ enum err registration_read_concurrency(const struct member_location *location,
     if (check_members(location, concurrency, "concurrency", "inline", "limits"))
         return ERR_INVALID;
     enum err err =
-        read_inline(location, json_object_get(concurrency, "inline"), task, worker, &names);
-    if (!err)
-        err = read_names(location, json_object_get(concurrency, "limits"), &names);
-    if (!err && names.len) {
-        buf_add_char(&names, ']');
-        task->limits = bytes_create_shared(buf_slice(&names));
+        read_inline(location, json_object_get(concurrency, "inline"), task, worker, names);
+    return err ? err : read_names(location, json_object_get(concurrency, "limits"), names);
+}
+
+/* Appends a text of a gate. Returns false if it is not one of 1 to 128 characters. */
+static bool add_gate_text(struct buf *gates, const char *name, const json_t *value)
+{
+    struct slice text = { json_string_value(value), json_string_length(value) };
+    buf_add_text(gates, name);
+    buf_add_json(gates, text.ptr ? text : SLICE(""));
+    return text.len && text_utf16_length(text) <= GATE_TEXT_MAX;
+}
+
+/* A declared key is one of few: it is pinned (core/model/queue_needs.h). */
+static enum err read_gate(const struct member_location *location, const json_t *gate,
+                          struct buf *gates)
+{
+    const json_t *key = json_object_get(gate, "concurrencyKey");
+    if (!json_is_object(gate))
+        return member_refuse(location, "gates", "must be an array of objects");
+    if (check_members(location, gate, "gates", "queue", "concurrencyKey"))
+        return ERR_INVALID;
+    buf_add_text(gates, gates->len ? "," : "");
+    if (!add_gate_text(gates, "{\"queue\":", json_object_get(gate, "queue")))
+        return member_refuse(location, "gates.queue",
+                             "must be a string of 1 to 128 characters");
+    if (member_is_set(key) && !add_gate_text(gates, ",\"pin\":", key))
+        return member_refuse(location, "gates.concurrencyKey",
+                             "must be a string of 1 to 128 characters");
+    buf_add_char(gates, '}');
+    return OK;
+}
+
+static enum err read_gates(const struct member_location *location, const json_t *list,
+                           struct buf *gates)
+{
+    size_t i;
+    json_t *gate;
+    if (!member_is_set(list))
+        return OK;
+    if (!json_is_array(list) || json_array_size(list) > GATES_MAX)
+        return member_refuse(location, "gates", "must be an array of at most 2 gates");
+    json_array_foreach((json_t *)list, i, gate)
+    {
+        if (read_gate(location, gate, gates))
+            return ERR_INVALID;
     }
+    return OK;
+}
+
+enum err registration_read_needs(const struct member_location *location, const json_t *json,
+                                 struct worker_task *task, struct worker *worker)
+{
+    struct buf names = { 0 }, gates = { 0 };
+    enum err err = read_concurrency(location, json_object_get(json, "concurrency"), task,
+                                    worker, &names);
+    if (!err)
+        err = read_gates(location, json_object_get(json, "gates"), &gates);
+    if (!err && names.len + gates.len)
+        task->limits =
+            versions_needs_text(names.len ? &names : NULL, gates.len ? &gates : NULL);
     buf_finish(&names);
+    buf_finish(&gates);
     return err;
 }
 
@@ -173,24 +230,56 @@ static enum err read_limit(const struct member_location *location, struct slice 
     return err;
 }
 
-static enum err check_names(const struct table *declared, const struct worker_task *task,
-                            struct failure *why)
+static enum err check_name(const struct table *declared, const struct worker_task *task,
+                           struct slice name, struct failure *why)
 {
-    struct scan_members names = scan_members(bytes_slice(task->limits));
-    struct slice element;
+    if (memchr(name.ptr, '/', name.len) || table_find(declared, name))
+        return OK;
+    return explain(why, ERR_INVALID,
+                   "metadata.tasks: the task \"%.80s\" names the concurrency limit "
+                   "\"%.*s\", which is not in metadata.concurrencyLimits",
+                   task->id->data, SLICE_ARG(name));
+}
+
+/* The queue of a task exists even if the task names another one. */
+static bool has_queue(const struct worker *worker, struct slice name)
+{
+    static const struct slice prefix = SLICE("task/");
+    return worker_has_queue(worker, name) ||
+           (slice_starts(name, prefix.ptr) &&
+            worker_task(worker, slice_from(name, prefix.len)));
+}
+
+static enum err check_gate(const struct worker *worker, const struct worker_task *task,
+                           struct slice gate, struct failure *why)
+{
+    struct buf name = { 0 };
     enum err err = OK;
-    while (!err && scan_next_element(&names, &element)) {
-        struct slice name = scan_unquoted(element);
-        if (!memchr(name.ptr, '/', name.len) && !table_find(declared, name))
-            err = explain(why, ERR_INVALID,
-                          "metadata.tasks: the task \"%.80s\" names the concurrency limit "
-                          "\"%.*s\", which is not in metadata.concurrencyLimits",
-                          task->id->data, SLICE_ARG(name));
-    }
+    scan_string(scan_member(gate, "queue"), &name);
+    if (!has_queue(worker, buf_slice(&name)))
+        err = explain(why, ERR_INVALID,
+                      "metadata.tasks: the task \"%.80s\" has the gate \"%.*s\", which is "
+                      "not in metadata.queues; declare it with queue()",
+                      task->id->data, SLICE_ARG(text_clip(buf_slice(&name))));
+    buf_finish(&name);
     return err;
 }
 
-/* Limits are unique, and every one that a task names is declared. */
+static enum err check_needs(const struct table *declared, const struct worker *worker,
+                            const struct worker_task *task, struct failure *why)
+{
+    struct scan_members needs = scan_members(bytes_slice(task->limits));
+    struct slice element;
+    enum err err = OK;
+    while (!err && scan_next_element(&needs, &element))
+        err = scan_type(element) == SCAN_OBJECT ? check_gate(worker, task, element, why)
+              : scan_type(element) == SCAN_STRING
+                  ? check_name(declared, task, scan_unquoted(element), why)
+                  : OK;
+    return err;
+}
+
+/* Limits are unique, and every limit and queue that a task names is declared. */
 static enum err check_limits(const struct worker *worker, struct failure *why)
 {
     struct table declared;
@@ -208,7 +297,7 @@ static enum err check_limits(const struct worker *worker, struct failure *why)
     }
     for (size_t i = 0; !err && i < worker->task_count; i++)
         if (worker->tasks[i].limits)
-            err = check_names(&declared, &worker->tasks[i], why);
+            err = check_needs(&declared, worker, &worker->tasks[i], why);
     table_finish(&declared);
     return err;
 }
@@ -265,25 +354,54 @@ static void write_inline(struct buf *out, const struct worker *worker,
     bytes_unref(name);
 }
 
-void registration_write_concurrency(struct buf *out, const struct worker *worker,
-                                    const struct worker_task *task)
+static void write_concurrency(struct buf *out, const struct worker *worker,
+                              const struct worker_task *task)
 {
     struct scan_members names = scan_members(bytes_slice(task->limits));
     struct slice element;
     bool first = true;
-    if (!task->limits)
-        return;
     buf_add_text(out, ",\"concurrency\":{");
     if (task->has_inline) {
         write_inline(out, worker, task);
         scan_next_element(&names, &element);
     }
     buf_add_text(out, "\"limits\":[");
-    for (; scan_next_element(&names, &element); first = false) {
+    while (scan_next_element(&names, &element)) {
+        if (scan_type(element) != SCAN_STRING)
+            continue;
         buf_add_text(out, first ? "" : ",");
         buf_add(out, element);
+        first = false;
     }
     buf_add_text(out, "]}");
+}
+
+static void write_gates(struct buf *out, const struct worker_task *task)
+{
+    struct scan_members gates = scan_members(bytes_slice(task->limits));
+    struct slice element;
+    buf_add_text(out, ",\"gates\":[");
+    while (scan_next_element(&gates, &element)) {
+        struct slice key = scan_member(element, "pin");
+        if (scan_type(element) != SCAN_OBJECT)
+            continue;
+        buf_add_text(out, out->ptr[out->len - 1] == '[' ? "" : ",");
+        buf_add_text(out, "{\"queue\":");
+        buf_add(out, scan_member(element, "queue"));
+        buf_add_text(out, key.ptr ? ",\"concurrencyKey\":" : "");
+        buf_add(out, key);
+        buf_add_char(out, '}');
+    }
+    buf_add_char(out, ']');
+}
+
+void registration_write_needs(struct buf *out, const struct worker *worker,
+                              const struct worker_task *task)
+{
+    if (!task->limits)
+        return;
+    write_concurrency(out, worker, task);
+    write_gates(out, task);
 }
 
 void registration_write_limits(struct buf *out, const struct worker *worker)

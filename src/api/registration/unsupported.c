@@ -59,7 +59,7 @@ static void add_limit(struct unsupported *all, const char *kind, struct slice na
         buf_print(&all->limits, " (%s)", member);
 }
 
-/* Limits of a queue that only tasks have. */
+/* Members of a queue that only tasks have. */
 static const char *const queue_limits[] = { "concurrency", "gates" };
 enum { QUEUE_LIMITS = sizeof(queue_limits) / sizeof(queue_limits[0]) };
 
@@ -68,8 +68,6 @@ void unsupported_note_task(struct unsupported *all, const json_t *task)
     struct slice id = text_of(task, "id"), source = text_of(task, "triggerSource");
     const json_t *queue = json_object_get(task, "queue");
     char member[40];
-    if (is_declared(json_object_get(task, "gates")))
-        add_limit(all, "task", id, "gates");
     for (size_t i = 0; i < QUEUE_LIMITS; i++) {
         snprintf(member, sizeof(member), "queue.%s", queue_limits[i]);
         if (is_declared(json_object_get(queue, queue_limits[i])))
@@ -157,7 +155,7 @@ struct bytes *unsupported_refusal(const struct unsupported *all)
         return NULL;
     buf_add_text(&text, "these limits are not supported and would be exceeded: ");
     buf_add(&text, buf_slice(&all->limits));
-    buf_add_text(&text, "; remove them, or use the concurrency of a task");
+    buf_add_text(&text, "; remove them, or use the concurrency and the gates of a task");
     struct bytes *refusal = buf_to_bytes(&text);
     buf_finish(&text);
     return refusal;

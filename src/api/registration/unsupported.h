@@ -1,6 +1,6 @@
 /* unsupported.h - features that a version declares and this gateway lacks.
  *
- *   concurrency limits except of queues     ─► the registration is refused: they would be
+ *   limits of queues that only tasks have    ─► the registration is refused: they would be
  *                                              exceeded silently
  *   prompts, agents, endpoints for webhooks ─► a warning of the version: a run that uses
  *                                              one fails with an error that names it

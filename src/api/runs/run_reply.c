@@ -186,6 +186,8 @@ static void add_waiting(struct buf *out, const struct tracked *run,
     members_add_time(out, "until", waiting->until);
     if (waiting->limit_name.ptr)
         members_add_text(out, "limitName", waiting->limit_name);
+    if (waiting->limit_key.len)
+        members_add_text(out, "limitKey", waiting->limit_key);
     if (waiting->has_limit) {
         members_add_number(out, "limit", waiting->limit);
         members_add_number(out, "running", waiting->running);

@@ -265,8 +265,9 @@ static const struct schema schemas[] = {
       " RelatedRun, parent?: RelatedRun, children: RelatedRun[]}}" },
     { "RunWaiting",
       "{reason: 'no_worker'|'version'|'storage_quota'|'queue_paused'|'queue_limit'"
-      "|'concurrency_key'|'queue_total'|'limit_paused'|'limit'|'environment_limit'|'room'"
-      "|'delay'|'retry'|'waitpoint', limitName?: string, since: "
+      "|'concurrency_key'|'queue_total'|'limit_paused'|'limit'|'gate_paused'|'gate'"
+      "|'environment_limit'|'room'|'delay'|'retry'|'waitpoint', limitName?: string, "
+      "limitKey?: string, since: "
       "datetime, until?: datetime, limit?: integer, running?: integer, ahead?: integer,"
       " task?: string, message: string}" },
     { "RunSchedule", "{id: string, ...}" },

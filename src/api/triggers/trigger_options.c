@@ -13,7 +13,6 @@ enum {
     OPTIONS_MAX = 200, /* members */
     TEXT_MAX = 128,    /* characters of short texts: ttl, region, type, version */
     LANE_MAX = 1024,   /* bytes of a concurrencyKey */
-    LIMITS_MAX = 2,    /* that a trigger names */
     QUEUE_MAX = 128,
     DURATION_MIN_S = 5,
 };
@@ -273,67 +272,6 @@ static enum err read_concurrency_key(struct trigger_reading *r, struct slice val
     return OK;
 }
 
-/* Returns true if the list of limits has this one name. */
-static bool has_limit(const struct buf *names, struct slice name)
-{
-    return names->len == name.len + sizeof("[\"\"") - 1 &&
-           !memcmp(names->ptr + sizeof("[\"") - 1, name.ptr, name.len);
-}
-
-/* Adds a name to the list of limits, unless it is there. */
-static enum err read_limit(struct trigger_reading *r, struct slice value, struct buf *names)
-{
-    struct slice name;
-    enum err err = reading_text(r, value, TEXT_MAX, &name);
-    if (err)
-        return err;
-    if (!limits_is_name(name))
-        return reading_mistake(r, "Expected names of 1 to 128 letters, digits, - and _");
-    if (!limits_figures(r->place->queues, name).registered)
-        return explain(r->why, ERR_RULE,
-                       "No version declares the concurrency limit '%.*s'; declare it with "
-                       "concurrencyLimit()",
-                       SLICE_ARG(name));
-    if (has_limit(names, name))
-        return OK;
-    buf_add_char(names, names->len ? ',' : '[');
-    buf_add_json(names, name);
-    return OK;
-}
-
-static enum err keep_limits(struct trigger_reading *r, const struct buf *names)
-{
-    bool is_empty = names->len == sizeof("[]") - 1;
-    if (!is_empty && !limits_allow_set(r->place->queues, buf_slice(names)))
-        return explain(r->why, ERR_RULE,
-                       "The runs of this environment need %d different sets of concurrency "
-                       "limits already; try again when some have ended",
-                       SLOT_SETS_MAX);
-    run_rare_edit(&r->item->run)->limits = bytes_create_shared(buf_slice(names));
-    return OK;
-}
-
-/* Reads the names of limits, which replace those that the task names. */
-static enum err read_concurrency(struct trigger_reading *r, struct slice value)
-{
-    struct scan_members elements = scan_members(value);
-    struct slice element;
-    struct buf names = { 0 };
-    enum err err = OK;
-    int count = 0;
-    if (scan_type(value) != SCAN_ARRAY)
-        return reading_mistake(r, "Expected array");
-    while (!err && scan_next_element(&elements, &element))
-        err = count++ == LIMITS_MAX
-                  ? reading_mistake(r, "Array must contain at most 2 element(s)")
-                  : read_limit(r, element, &names);
-    buf_add_text(&names, names.len ? "]" : "[]");
-    if (!err)
-        err = keep_limits(r, &names);
-    buf_finish(&names);
-    return err;
-}
-
 static enum err read_machine(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
@@ -584,7 +522,8 @@ static const struct option options[] = {
     { "idempotencyKeyOptions", keep_key_options, false },
     { "queue", read_queue, false },
     { "concurrencyKey", read_concurrency_key, false },
-    { "concurrency", read_concurrency, false },
+    { "concurrency", reading_concurrency, false },
+    { "gates", reading_gates, false },
     { "machine", read_machine, false },
     { "maxAttempts", read_max_attempts, false },
     { "maxDuration", read_max_duration, false },
@@ -645,7 +584,8 @@ static enum err read_options(struct trigger_reading *r, struct slice object)
     members = scan_members(object);
     while (!err && scan_next_member(&members, &key, &value))
         err = read_option(r, key, value);
-    return err ? err : finish_deployment(r);
+    err = err ? err : finish_deployment(r);
+    return err ? err : reading_take_needs(r);
 }
 
 enum err trigger_options_read(const struct trigger_source *source,
@@ -672,5 +612,7 @@ enum err trigger_options_read(const struct trigger_source *source,
     trigger_default_to_task(item, workers_task_of(place->workers, &item->run),
                             r.has_machine);
     buf_finish(&r.text);
+    buf_finish(&r.limits);
+    buf_finish(&r.gates);
     return err;
 }

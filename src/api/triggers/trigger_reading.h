@@ -10,6 +10,9 @@ struct trigger_reading {
     struct trigger_parent *parent;
     struct failure *why;
     struct buf text; /* the string last decoded by reading_text */
+    /* JSON: names of limits, and gates, without brackets; read if the option is given */
+    struct buf limits, gates;
+    bool has_limits, has_gates;
     const char *name;
     /* raw JSON, read when all options are known */
     struct slice type, key, key_ttl, key_options, deployment, debounce;
@@ -46,6 +49,14 @@ enum err reading_text(struct trigger_reading *r, struct slice value, size_t max,
 enum err reading_number(struct trigger_reading *r, struct slice value, double *number);
 enum err reading_integer(struct trigger_reading *r, struct slice value, double *number);
 enum err reading_flag(struct trigger_reading *r, struct slice value, bool *flag);
+
+/* Read the names of limits, which replace those that the task names, and the gates, which
+ * replace the task's. */
+enum err reading_concurrency(struct trigger_reading *r, struct slice value);
+enum err reading_gates(struct trigger_reading *r, struct slice value);
+
+/* Stores limits and gates. Call it when all options are known. */
+enum err reading_take_needs(struct trigger_reading *r);
 
 /* Stores the debounce option. Call it when all options are known: an explicit delay applies
  * to a newly created run. */

@@ -1,10 +1,7 @@
 /* trigger_undone.c - options of the published schema that runcast does not support.
  *
- *   rejected     callers would miss them: gates
- *   no effect    SDKs send them unasked: members of the old engine, and any value
- *                that is null or empty
- *
- * The types of all of them are checked. src/api/router/README.md lists them. */
+ * They have no effect: SDKs send them unasked, and they are members of the old engine. The
+ * types of all of them are checked. src/api/router/README.md lists them. */
 #include "api/triggers/trigger_reading.h"
 #include "base/json/scan.h"
 
@@ -15,13 +12,6 @@ bool trigger_asks_nothing(struct slice value)
     if (type == SCAN_ARRAY || type == SCAN_OBJECT)
         return !scan_members(value).rest.len;
     return type == SCAN_NULL || (type == SCAN_STRING && text.len == 2);
-}
-
-static enum err trigger_undone_refuse(struct trigger_reading *r, struct slice value)
-{
-    if (trigger_asks_nothing(value))
-        return OK;
-    return reading_mistake(r, "runcast does not support this");
 }
 
 static enum err skip_text(struct trigger_reading *r, struct slice value)
@@ -43,8 +33,11 @@ static enum err read_metadata_type(struct trigger_reading *r, struct slice value
 }
 
 const struct option trigger_undone[] = {
-    { "gates", trigger_undone_refuse, false },     { "parentAttempt", skip_text, false },
-    { "dependentAttempt", skip_text, true },       { "parentBatch", skip_text, true },
-    { "dependentBatch", skip_text, true },         { "bulkActionId", skip_text, true },
-    { "metadataType", read_metadata_type, false }, { 0 },
+    { "parentAttempt", skip_text, false },
+    { "dependentAttempt", skip_text, true },
+    { "parentBatch", skip_text, true },
+    { "dependentBatch", skip_text, true },
+    { "bulkActionId", skip_text, true },
+    { "metadataType", read_metadata_type, false },
+    { 0 },
 };

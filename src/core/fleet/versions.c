@@ -66,41 +66,109 @@ bool versions_is_plain(const struct environment *env, const struct run *run)
     return worker && !worker->deployment[0];
 }
 
-/* Only the name of a task's own limit has a slash. */
-static bool has_own_limit(const struct bytes *limits)
+/* ---- limits and gates ---- */
+
+/* Which parts the text of a run or task decides. */
+struct needs_text {
+    bool has_limits, has_own, has_gates;
+};
+
+static bool is_own_name(struct slice element)
 {
-    return memchr(limits->data, '/', limits->len);
+    return memchr(element.ptr, '/', element.len);
 }
 
-/* Returns the names in the text, a JSON array, after the name of the task's own limit. */
-static struct bytes *with_own_limit(const struct worker_task *task, struct slice text)
+/* Reads an element, and appends it to the one that it belongs to; NULL: to neither. */
+static void read_need(struct needs_text *text, struct slice element, bool is_first,
+                      struct buf *limits, struct buf *gates)
 {
-    struct buf all = { 0 };
+    enum scan_type type = scan_type(element);
+    struct buf *out = type == SCAN_OBJECT ? gates : limits;
+    if (type == SCAN_NULL) {
+        text->has_limits = false;
+        return;
+    }
+    text->has_gates |= type == SCAN_OBJECT;
+    text->has_own |= type == SCAN_STRING && is_first && is_own_name(element);
+    if (!out || element.len <= sizeof("{}") - 1)
+        return;
+    buf_add_text(out, out->len ? "," : "");
+    buf_add(out, element);
+}
+
+/* The first limit may be that of the task. */
+static struct needs_text read_needs(const struct bytes *bytes, struct buf *limits,
+                                    struct buf *gates)
+{
+    struct scan_members elements = scan_members(bytes_slice(bytes));
+    struct needs_text text = { .has_limits = bytes };
     struct slice element;
-    struct scan_members own = scan_members(bytes_slice(task->limits));
-    scan_next_element(&own, &element);
-    buf_add_char(&all, '[');
-    buf_add(&all, element);
-    buf_add_text(&all, text.len > 2 ? "," : "");
-    buf_add(&all, slice_from(text, 1));
-    struct bytes *limits = bytes_create_shared(buf_slice(&all));
-    buf_finish(&all);
-    return limits;
+    for (bool first = true; scan_next_element(&elements, &element); first = false)
+        read_need(&text, element, first, limits, gates);
+    return text;
+}
+
+struct bytes *versions_needs_text(const struct buf *limits, const struct buf *gates)
+{
+    struct buf text = { 0 };
+    buf_add_text(&text, limits ? "[" : "[null");
+    buf_add(&text, limits ? buf_slice(limits) : SLICE(""));
+    if (gates) {
+        buf_add_text(&text, text.len > 1 ? "," : "");
+        buf_add(&text, gates->len ? buf_slice(gates) : SLICE("{}"));
+    }
+    buf_add_char(&text, ']');
+    struct bytes *bytes = bytes_create_shared(buf_slice(&text));
+    buf_finish(&text);
+    return bytes;
 }
 
 bool versions_has_limits_for(const struct run *run, const struct worker_task *task)
 {
-    const struct bytes *named = run_rare(run)->limits;
-    return task && task->limits && (!named || (task->has_inline && !has_own_limit(named)));
+    if (!task || !task->limits)
+        return false;
+    struct needs_text has = read_needs(run_rare(run)->limits, NULL, NULL),
+                      needs = read_needs(task->limits, NULL, NULL);
+    return (!has.has_limits && needs.has_limits) || (task->has_inline && !has.has_own) ||
+           (!has.has_gates && needs.has_gates);
+}
+
+/* Puts the task's own limit before the others. */
+static void add_own_limit(struct buf *limits, const struct worker_task *task)
+{
+    struct scan_members elements = scan_members(bytes_slice(task->limits));
+    struct slice own;
+    struct buf all = { 0 };
+    scan_next_element(&elements, &own);
+    buf_add(&all, own);
+    buf_add_text(&all, limits->len ? "," : "");
+    buf_add(&all, buf_slice(limits));
+    buf_finish(limits);
+    *limits = all;
+}
+
+static struct bytes *merge_needs(const struct bytes *of_run, const struct worker_task *task)
+{
+    struct buf limits = { 0 }, gates = { 0 };
+    struct needs_text has = read_needs(of_run, &limits, &gates);
+    struct needs_text adds = read_needs(task->limits, has.has_limits ? NULL : &limits,
+                                        has.has_gates ? NULL : &gates);
+    if (has.has_limits && task->has_inline && !has.has_own)
+        add_own_limit(&limits, task);
+    struct bytes *text =
+        versions_needs_text(has.has_limits || adds.has_limits ? &limits : NULL,
+                            has.has_gates || adds.has_gates ? &gates : NULL);
+    buf_finish(&limits);
+    buf_finish(&gates);
+    return text;
 }
 
 void versions_take_limits(struct run *run, const struct worker_task *task)
 {
-    const struct bytes *named = run_rare(run)->limits;
+    const struct bytes *now = run_rare(run)->limits;
     if (!versions_has_limits_for(run, task))
         return;
-    struct bytes *limits =
-        named ? with_own_limit(task, bytes_slice(named)) : bytes_ref(task->limits);
+    struct bytes *limits = now ? merge_needs(now, task) : bytes_ref(task->limits);
     struct run_rare *rare = run_rare_edit(run);
     bytes_unref(rare->limits);
     rare->limits = limits;

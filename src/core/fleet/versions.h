@@ -36,13 +36,21 @@ bool versions_lack(const struct environment *env, const struct run *run);
  * and has the task. */
 void versions_lock(const struct environment *env, struct run *run);
 
-/* Returns true if versions_take_limits would set limits. */
+/* Returns true if versions_take_limits would change what the run needs. */
 bool versions_has_limits_for(const struct run *run, const struct worker_task *task);
 
-/* Sets the limits that the run needs, when it is known which task it executes (NULL: not
- * yet): those of the task; or those that its trigger named, along with the task's own. Does
- * nothing if the run has them already. */
+/* Sets the limits and gates that the run needs, when it is known which task it executes
+ * (NULL: not yet): those of the task. Its trigger may have replaced the named limits, the
+ * gates, or both. Does nothing if the run has them already.
+ *
+ * They are a JSON array (core/model/queue_needs.h). In it, null says that the named limits
+ * are those of the task, which had none so far; an object, even {}, that the gates are
+ * decided. */
 void versions_take_limits(struct run *run, const struct worker_task *task);
+
+/* Returns that array. limits, gates: its elements, separated by commas; NULL: those of the
+ * task. */
+struct bytes *versions_needs_text(const struct buf *limits, const struct buf *gates);
 
 /* Outside of dev: returns true if the version for the run was registered by a worker that
  * has its code, and not deployed. */

@@ -63,12 +63,17 @@ static void set_limit(struct waiting *waiting, enum waiting_reason reason, uint3
 
 static void set_named_limit(struct waiting *waiting, const struct limit_standing *standing)
 {
+    bool is_gate = standing->is_gate;
     waiting->limit_name = standing->name;
     waiting->is_limit_total = standing->is_total;
-    if (standing->paused)
-        waiting->reason = WAITING_LIMIT_PAUSED;
-    else
-        set_limit(waiting, WAITING_LIMIT, standing->limit, standing->running);
+    if (standing->paused) {
+        waiting->reason = is_gate ? WAITING_GATE_PAUSED : WAITING_LIMIT_PAUSED;
+        return;
+    }
+    if (!standing->is_total)
+        waiting->limit_key = standing->key;
+    set_limit(waiting, is_gate ? WAITING_GATE : WAITING_LIMIT, standing->limit,
+              standing->running);
 }
 
 /* Sets the limit that leaves the run no slot. Returns false if there is a slot. */

@@ -8,6 +8,7 @@
  *                 all slots of the queue, of its key are taken    ─► queue_limit, …_key
  *                 all slots of its keys together are              ─► queue_total
  *                 one of its limits is paused, has no free slot   ─► limit_paused, limit
+ *                 one of its gates is                             ─► gate_paused, gate
  *                 all slots of the environment are                ─► environment_limit
  *                 none of these, in dev: no worker dequeues it    ─► no_worker
  *                 elsewhere: workers lack CPU or memory for it    ─► room
@@ -31,6 +32,8 @@ enum waiting_reason {
     WAITING_QUEUE_TOTAL,
     WAITING_LIMIT_PAUSED,
     WAITING_LIMIT,
+    WAITING_GATE_PAUSED,
+    WAITING_GATE,
     WAITING_ENVIRONMENT_LIMIT,
     WAITING_ROOM,
     WAITING_DELAY,
@@ -47,9 +50,11 @@ struct waiting {
     int64_t until;  /* Unix ms; 0: unknown */
     bool has_limit; /* limit and running are set */
     uint32_t limit, running;
-    struct slice limit_name; /* of limit_paused and limit; borrowed from the queues */
-    bool is_limit_total;     /* limit: of all keys together, not of the run's */
-    bool is_in_line;         /* ahead is set */
+    /* The limit of limit_paused and limit, or the queue of gate_paused and gate; and the
+     * key of its pool, empty for none. Borrowed from the queues. */
+    struct slice limit_name, limit_key;
+    bool is_limit_total; /* limit, gate: of all keys together, not of the pool's */
+    bool is_in_line;     /* ahead is set */
     uint32_t ahead;  /* runs of its queue and key before it; at most WAITING_AHEAD_MAX */
     bool is_served;  /* no_worker: a worker is connected but does not dequeue now */
     bool is_plain;   /* no_worker: only a worker with its code could execute it */

@@ -23,6 +23,8 @@ const char *waiting_name(enum waiting_reason reason)
         [WAITING_QUEUE_TOTAL] = "queue_total",
         [WAITING_LIMIT_PAUSED] = "limit_paused",
         [WAITING_LIMIT] = "limit",
+        [WAITING_GATE_PAUSED] = "gate_paused",
+        [WAITING_GATE] = "gate",
         [WAITING_ENVIRONMENT_LIMIT] = "environment_limit",
         [WAITING_ROOM] = "room",
         [WAITING_DELAY] = "delay",
@@ -189,17 +191,17 @@ static void explain_named_limit(const struct tracked *run, const struct waiting 
                                 struct buf *out)
 {
     bool has_begun = run->run.execution == EXECUTION_WITH_WAITPOINTS;
-    const struct bytes *key = run_rare(&run->run)->concurrency_key;
-    buf_print(out, "The concurrency limit %.*s allows %u", SLICE_ARG(waiting->limit_name),
-              waiting->limit);
+    bool is_gate = waiting->reason == WAITING_GATE;
+    buf_print(out, "The %s %.*s allows %u", is_gate ? "gate" : "concurrency limit",
+              SLICE_ARG(text_clip(waiting->limit_name)), waiting->limit);
     if (waiting->is_limit_total)
         buf_add_text(out, " in total");
-    else if (key)
+    else if (waiting->limit_key.len)
         buf_print(out, " for the concurrencyKey %.*s",
-                  SLICE_ARG(text_clip(bytes_slice(key))));
-    buf_print(out,
-              ", and %u execute; the run %s when one ends or waits, or when you raise it",
-              waiting->running, has_begun ? "continues" : "starts");
+                  SLICE_ARG(text_clip(waiting->limit_key)));
+    buf_print(out, ", and %u %s; the run %s when one ends or waits, or when you raise %s",
+              waiting->running, is_gate ? "hold it" : "execute",
+              has_begun ? "continues" : "starts", is_gate ? "that queue's limit" : "it");
 }
 
 static void explain_retry(const struct tracked *run, const struct waiting *waiting,
@@ -267,7 +269,12 @@ void waiting_explain(const struct tracked *run, const struct waiting *waiting,
         buf_print(out, "The concurrency limit %.*s is paused; resume it",
                   SLICE_ARG(waiting->limit_name));
         break;
-    case WAITING_LIMIT: explain_named_limit(run, waiting, out); break;
+    case WAITING_GATE_PAUSED:
+        buf_print(out, "The queue %.*s, a gate of the run, is paused; resume it",
+                  SLICE_ARG(text_clip(waiting->limit_name)));
+        break;
+    case WAITING_LIMIT:
+    case WAITING_GATE: explain_named_limit(run, waiting, out); break;
     case WAITING_ROOM: explain_room(run, out); break;
     case WAITING_DELAY:
         buf_add_text(out, "It is delayed until ");

@@ -32,7 +32,7 @@ struct worker_task {
     bool is_scheduled;
     struct bytes *schema;                   /* of its payload, JSON; NULL: none */
     struct bytes *cron, *timezone, *window; /* of its declared schedule; NULL: none */
-    struct bytes *limits; /* names of those that its runs need, JSON; NULL: none */
+    struct bytes *limits; /* and gates that its runs need (versions.h); NULL: none */
     bool has_inline;      /* the first of them is its own, "task/<id>" */
     unsigned schedule_in; /* where it is declared: bits of the environments' types */
     bool has_retry;

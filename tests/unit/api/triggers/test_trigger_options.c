@@ -87,14 +87,26 @@ static void done(struct completed_wait *outcome)
 
 /* ---- rejected ---- */
 
+struct refused_case {
+    const char *options;
+    enum err err;
+    const char *says;
+};
+
+static void assert_refused(const struct refused_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct completed_wait outcome = read_body("mail", "1", cases[i].options);
+        if (outcome.err != cases[i].err || !strstr(outcome.why.text, cases[i].says))
+            fail_msg("%s: %d '%s'", cases[i].options, outcome.err, outcome.why.text);
+        done(&outcome);
+    }
+}
+
 static void invalid_option_is_rejected_by_name(void **state)
 {
     (void)state;
-    static const struct {
-        const char *options;
-        enum err err;
-        const char *says;
-    } cases[] = {
+    static const struct refused_case cases[] = {
         { "[]", ERR_INVALID, "Expected object at \"options\"" },
         { "null", ERR_INVALID, "\"options\"" },
         { "{\"ttl\":1,\"ttl\":2}", ERR_INVALID, "named twice" },
@@ -152,20 +164,30 @@ static void invalid_option_is_rejected_by_name(void **state)
         { "{\"resumeParentOnCompletion\":\"yes\"}", ERR_INVALID,
           "options.resumeParentOnCompletion" },
         { "{\"region\":[1]}", ERR_INVALID, "options.region" },
-        { "{\"gates\":[{\"queue\":\"q\"}]}", ERR_INVALID, "options.gates" },
-        { "{\"concurrency\":[\"a b\"]}", ERR_INVALID, "options.concurrency" },
-        { "{\"concurrency\":[\"c\"]}", ERR_RULE,
-          "No version declares the concurrency limit 'c'" },
         { "{\"externalDeploymentId\":5}", ERR_INVALID, "options.externalDeploymentId" },
         { "{\"metadataType\":\"text/plain\"}", ERR_INVALID, "options.metadataType" },
         { "{\"parentAttempt\":5}", ERR_INVALID, "options.parentAttempt" },
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct completed_wait outcome = read_body("mail", "1", cases[i].options);
-        if (outcome.err != cases[i].err || !strstr(outcome.why.text, cases[i].says))
-            fail_msg("%s: %d '%s'", cases[i].options, outcome.err, outcome.why.text);
-        done(&outcome);
-    }
+    assert_refused(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+static void limits_and_gates_must_be_declared(void **state)
+{
+    (void)state;
+    static const struct refused_case cases[] = {
+        { "{\"gates\":[{\"queue\":\"\"}]}", ERR_INVALID, "options.gates" },
+        { "{\"gates\":{}}", ERR_INVALID, "options.gates" },
+        { "{\"gates\":[{\"queue\":\"q\"}]}", ERR_RULE,
+          "No version declares the queue 'q'" },
+        { "{\"gates\":[{\"queue\":\"task/q\"}]}", ERR_RULE,
+          "No version declares the queue 'task/q'" },
+        { "{\"gates\":[{\"queue\":\"declared\",\"concurrencyKey\":5}]}", ERR_INVALID,
+          "options.gates" },
+        { "{\"concurrency\":[\"a b\"]}", ERR_INVALID, "options.concurrency" },
+        { "{\"concurrency\":[\"c\"]}", ERR_RULE,
+          "No version declares the concurrency limit 'c'" },
+    };
+    assert_refused(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 static void invalid_debounce_is_rejected_with_what_to_send(void **state)
@@ -307,6 +329,7 @@ enum what {
     TTL,
     QUEUE,
     LANE,
+    NEEDS,
     REGION,
     VERSION,
     EXTERNAL,
@@ -324,6 +347,7 @@ static struct slice text_of(const struct run *run, enum what what)
     case TTL: return bytes_slice(rare->ttl);
     case QUEUE: return bytes_slice(run->queue);
     case LANE: return bytes_slice(rare->concurrency_key);
+    case NEEDS: return bytes_slice(rare->limits);
     case REGION: return bytes_slice(rare->region);
     case VERSION: return bytes_slice(run->worker_version);
     case EXTERNAL: return bytes_slice(rare->external_deployment);
@@ -380,6 +404,16 @@ static void options_set_texts_of_the_run(void **state)
         { "1", "{\"concurrencyKey\":42}", LANE, "42" },
         { "1", "{\"concurrencyKey\":1.50}", LANE, "1.5" },
         { "1", "{\"concurrencyKey\":-0}", LANE, "0" },
+        { "1", "{\"concurrency\":[]}", NEEDS, "[]" },
+        { "1", "{\"gates\":[]}", NEEDS, "[null,{}]" },
+        { "1", "{\"gates\":[],\"concurrency\":[]}", NEEDS, "[{}]" },
+        { "1", "{\"gates\":[{\"queue\":\"declared\"}]}", NEEDS,
+          "[null,{\"queue\":\"declared\"}]" },
+        { "1",
+          "{\"gates\":[{\"queue\":\"task/mail\",\"concurrencyKey\":\"u\\u0022\"},"
+          "{\"queue\":\"with a blank\"}],\"concurrency\":[]}",
+          NEEDS,
+          "[{\"queue\":\"task/mail\",\"key\":\"u\\\"\"},{\"queue\":\"with a blank\"}]" },
         { "1", "{\"region\":\"eu\"}", REGION, "eu" },
         { "1", "{\"lockToVersion\":\"20260101.1\"}", VERSION, "20260101.1" },
         { "1", "{\"externalDeploymentId\":\" ci 7 \"}", EXTERNAL, "ci 7" },
@@ -528,9 +562,8 @@ static void options_set_numbers_of_the_run(void **state)
           30 * day },
         { "mail", "{\"idempotencyKey\":\"k\",\"idempotencyKeyTTL\":\"99999999d\"}",
           KEY_LIFE, 36500 * day },
-        { "mail",
-          "{\"unknown\":{\"a\":[1]},\"gates\":{},\"parentBatch\":\"b\",\"region\":null}",
-          TAGS, 0 },
+        { "mail", "{\"unknown\":{\"a\":[1]},\"parentBatch\":\"b\",\"region\":null}", TAGS,
+          0 },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct completed_wait outcome = read_body(cases[i].task, "1", cases[i].options);
@@ -650,6 +683,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(invalid_option_is_rejected_by_name),
+        cmocka_unit_test(limits_and_gates_must_be_declared),
         cmocka_unit_test(task_missing_in_the_locked_version_is_rejected),
         cmocka_unit_test(invalid_duration_is_rejected),
         cmocka_unit_test(lengths_are_counted_in_characters),

@@ -17,6 +17,53 @@ static int64_t revision(struct world *world, const char *id)
     return run_now(world, id)->version;
 }
 
+/* null: the run had no limits, and its trigger named none. An object: its gates are decided. */
+static void run_takes_what_its_trigger_left_open(void **state)
+{
+    static const struct {
+        const char *run, *task;
+        bool has_inline;
+        const char *result; /* NULL: as before */
+    } cases[] = {
+        { NULL, NULL, false, NULL },
+        { NULL, "[\"l\"]", false, "[\"l\"]" },
+        { NULL, "[null,{\"queue\":\"q\"}]", false, "[null,{\"queue\":\"q\"}]" },
+        { "[]", "[\"l\"]", false, NULL },
+        { "[]", "[\"task/a\",\"l\"]", true, "[\"task/a\"]" },
+        { "[\"m\"]", "[\"task/a\",\"l\",{\"queue\":\"q\",\"pin\":\"/\"}]", true,
+          "[\"task/a\",\"m\",{\"queue\":\"q\",\"pin\":\"/\"}]" },
+        { "[null,{}]", "[\"l\",{\"queue\":\"q\"}]", false, "[\"l\",{}]" },
+        { "[null,{\"queue\":\"task/b\"}]", "[\"task/a\"]", true,
+          "[\"task/a\",{\"queue\":\"task/b\"}]" },
+        { "[{}]", "[\"l\",{\"queue\":\"q\"}]", false, NULL },
+        { "[{\"queue\":\"task/b\"}]", "[\"task/a\",\"l\"]", true,
+          "[\"task/a\",{\"queue\":\"task/b\"}]" },
+        { "[\"task/a\",{\"queue\":\"r\"}]", "[\"task/a\",\"l\",{\"queue\":\"q\"}]", true,
+          NULL },
+        { "[\"m\"]", "[null,{\"queue\":\"q\"}]", false, "[\"m\",{\"queue\":\"q\"}]" },
+        { "[null,{\"queue\":\"r\"}]", "[null,{\"queue\":\"q\"}]", false, NULL },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct run run = { 0 };
+        struct worker_task task = { .has_inline = cases[i].has_inline };
+        const char *expected = cases[i].result ? cases[i].result : cases[i].run;
+        if (cases[i].run)
+            run_rare_edit(&run)->limits = bytes_create(slice_of(cases[i].run));
+        if (cases[i].task)
+            task.limits = bytes_create(slice_of(cases[i].task));
+        assert_int_equal(versions_has_limits_for(&run, &task), cases[i].result != NULL);
+        versions_take_limits(&run, &task);
+        const struct bytes *got = run_rare(&run)->limits;
+        if (!expected != !got || (got && strcmp(got->data, expected)))
+            fail_msg("case %zu: %s", i, got ? got->data : "none");
+        assert_false(versions_has_limits_for(&run, &task));
+        run_finish(&run);
+        bytes_unref(task.limits);
+    }
+    bytes_forget_shared();
+}
+
 static void run_without_any_version_waits_at_once(void **state)
 {
     struct world *world = prod_world();
@@ -350,6 +397,7 @@ static void returned_lease_stays_with_its_deployment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run_takes_what_its_trigger_left_open),
         cmocka_unit_test(run_without_any_version_waits_at_once),
         cmocka_unit_test(task_missing_in_the_current_version_waits),
         cmocka_unit_test(queued_run_waits_if_the_next_version_lacks_its_task),

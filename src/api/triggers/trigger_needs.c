@@ -1,0 +1,132 @@
+/* trigger_needs.c - reads which limits and gates a trigger names for its run. */
+#include "api/triggers/trigger_reading.h"
+#include "base/json/scan.h"
+#include "core/fleet/versions.h"
+
+enum {
+    LIMITS_MAX = 2,
+    GATES_MAX = 3,
+    GATE_TEXT_MAX = 128, /* characters of a name, of a key */
+};
+
+/* Returns true if the list of limits has this one name. */
+static bool has_limit(const struct buf *names, struct slice name)
+{
+    return names->len == name.len + sizeof("\"\"") - 1 &&
+           !memcmp(names->ptr + 1, name.ptr, name.len);
+}
+
+/* Adds a name to the list of limits, unless it is there. */
+static enum err read_limit(struct trigger_reading *r, struct slice value)
+{
+    struct slice name;
+    enum err err = reading_text(r, value, GATE_TEXT_MAX, &name);
+    if (err)
+        return err;
+    if (!limits_is_name(name))
+        return reading_mistake(r, "Expected names of 1 to 128 letters, digits, - and _");
+    if (!limits_figures(r->place->queues, name).registered)
+        return explain(r->why, ERR_RULE,
+                       "No version declares the concurrency limit '%.*s'; declare it with "
+                       "concurrencyLimit()",
+                       SLICE_ARG(name));
+    if (has_limit(&r->limits, name))
+        return OK;
+    buf_add_text(&r->limits, r->limits.len ? "," : "");
+    buf_add_json(&r->limits, name);
+    return OK;
+}
+
+enum err reading_concurrency(struct trigger_reading *r, struct slice value)
+{
+    struct scan_members elements = scan_members(value);
+    struct slice element;
+    enum err err = OK;
+    int count = 0;
+    if (scan_type(value) != SCAN_ARRAY)
+        return reading_mistake(r, "Expected array");
+    r->has_limits = true;
+    while (!err && scan_next_element(&elements, &element))
+        err = count++ == LIMITS_MAX
+                  ? reading_mistake(r, "Array must contain at most 2 element(s)")
+                  : read_limit(r, element);
+    return err;
+}
+
+/* ---- gates ---- */
+
+static enum err read_short(struct trigger_reading *r, struct slice value,
+                           struct slice *text)
+{
+    enum err err = reading_text(r, value, GATE_TEXT_MAX, text);
+    if (!err && !text->len)
+        return reading_mistake(r, "String must contain at least 1 character(s)");
+    return err;
+}
+
+/* The queue of a task exists even if the task names another one. */
+static bool is_queue(const struct trigger_place *place, struct slice name)
+{
+    static const struct slice prefix = SLICE("task/");
+    return queues_is_registered(place->queues, name) ||
+           (slice_starts(name, prefix.ptr) &&
+            workers_task(place->workers, slice_from(name, prefix.len)));
+}
+
+static enum err read_gate(struct trigger_reading *r, struct slice gate)
+{
+    static const char *const known[] = { "queue", "concurrencyKey", NULL };
+    struct slice text, key = scan_member(gate, "concurrencyKey");
+    if (scan_type(gate) != SCAN_OBJECT)
+        return reading_mistake(r, "Expected array of objects");
+    enum err err = read_short(r, scan_member(gate, "queue"), &text);
+    if (err)
+        return err;
+    if (!is_queue(r->place, text))
+        return explain(r->why, ERR_RULE,
+                       "No version declares the queue '%.*s', which options.gates names; "
+                       "declare it with queue()",
+                       SLICE_ARG(text_clip(text)));
+    buf_add_text(&r->gates, r->gates.len ? ",{\"queue\":" : "{\"queue\":");
+    buf_add_json(&r->gates, text);
+    if (key.ptr && !(err = read_short(r, key, &text))) {
+        buf_add_text(&r->gates, ",\"key\":");
+        buf_add_json(&r->gates, text);
+    }
+    buf_add_char(&r->gates, '}');
+    reading_report_others(r, "gates[].", gate, known);
+    return err;
+}
+
+enum err reading_gates(struct trigger_reading *r, struct slice value)
+{
+    struct scan_members elements = scan_members(value);
+    struct slice element;
+    enum err err = OK;
+    int count = 0;
+    if (scan_type(value) != SCAN_ARRAY)
+        return reading_mistake(r, "Expected array");
+    r->has_gates = true;
+    while (!err && scan_next_element(&elements, &element))
+        err = count++ == GATES_MAX
+                  ? reading_mistake(r, "Array must contain at most 3 element(s)")
+                  : read_gate(r, element);
+    return err;
+}
+
+/* ---- both ---- */
+
+enum err reading_take_needs(struct trigger_reading *r)
+{
+    if (!r->has_limits && !r->has_gates)
+        return OK;
+    struct bytes *text = versions_needs_text(r->has_limits ? &r->limits : NULL,
+                                             r->has_gates ? &r->gates : NULL);
+    run_rare_edit(&r->item->run)->limits = text;
+    if (!limits_allow_set(r->place->queues, bytes_slice(text)))
+        return explain(r->why, ERR_RULE,
+                       "The runs of this environment need %d different sets of concurrency "
+                       "limits and gates already; try again when some have ended",
+                       SLOT_SETS_MAX);
+    return OK;
+}
