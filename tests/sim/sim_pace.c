@@ -4,9 +4,10 @@
  *                                                               and under the same key
  *
  * A worker takes any run and works on one run at a time; the seed draws which one. After
- * each step, no more runs execute than the limits of the environment, of the queues and
- * with names allow, also when waits have ended; a run that waits does not count. And every run ends: a
- * run that waits never holds slots that the runs it waits for need.
+ * each step, no more runs execute than the limits of the environment, of the queues, of
+ * other queues that are their gates, and with names allow, also when waits have ended; a run
+ * that waits does not count. And every run ends: a run that waits never holds slots that the
+ * runs it waits for need.
  *
  *   SEED=n    the first seed (1)      SEEDS=n    number of seeds
  *
@@ -46,12 +47,37 @@ static const struct {
 } limits[] = { { "narrow", UINT32_MAX, 1 }, { "keyed", 1, UINT32_MAX }, { "both", 1, 2 } };
 enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
 
-static const char *const sets[] = { NULL, "[\"narrow\"]", "[\"keyed\",\"both\"]",
-                                    "[\"both\",\"narrow\"]" };
+/* The places of queues: those of tasks, then the one that is only a gate. */
+enum { GATE = TASKS, QUEUES = TASKS + 1, GATE_PER_KEY = 1, GATE_TOTAL = 2 };
+
+enum { NONE, OWN_KEY, KEY_X, KEY_Y, KEY_Z, KEYS, GATES_MAX = 2 };
+static const char *const keys[KEYS] = { NULL, NULL, "x", "y", "z" };
+
+struct gate {
+    int queue, key; /* key: NONE: not a gate */
+};
+
+static const struct {
+    const char *text;
+    struct gate gates[GATES_MAX];
+} sets[] = {
+    { NULL, { { 0 } } },
+    { "[\"narrow\"]", { { 0 } } },
+    { "[\"keyed\",\"both\"]", { { 0 } } },
+    { "[\"both\",\"narrow\"]", { { 0 } } },
+    { "[{\"queue\":\"gate\"}]", { { GATE, OWN_KEY } } },
+    { "[{\"queue\":\"gate\",\"key\":\"z\"}]", { { GATE, KEY_Z } } },
+    { "[{\"queue\":\"gate\",\"pin\":\"z\"}]", { { GATE, KEY_Z } } },
+    { "[\"both\",{\"queue\":\"task/single\",\"key\":\"x\"},{\"queue\":\"gate\"}]",
+      { { 0, KEY_X }, { GATE, OWN_KEY } } },
+    { "[{\"queue\":\"task/double\"},{\"queue\":\"task/single\",\"pin\":\"y\"}]",
+      { { 1, OWN_KEY }, { 0, KEY_Y } } },
+};
 enum { SETS = sizeof(sets) / sizeof(sets[0]) };
 
-static const char *const keys[] = { NULL, "x", "y" };
-enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
+/* Keys of runs. */
+static const char *const run_keys[] = { NULL, "x", "y" };
+enum { RUN_KEYS = sizeof(run_keys) / sizeof(run_keys[0]) };
 
 struct member {
     char id[ID_MAX];
@@ -78,13 +104,23 @@ static size_t task_of(const struct run *run)
     return i;
 }
 
+/* Returns a place in keys; NONE: no key. */
 static size_t key_of(const struct run *run)
 {
     struct slice key = bytes_slice(run_rare(run)->concurrency_key);
-    size_t i = 1;
+    size_t i = KEY_X;
     while (key.ptr && i < KEYS && !slice_is(key, keys[i]))
         i++;
-    return key.ptr ? i : 0;
+    return key.ptr ? i : NONE;
+}
+
+static size_t set_of(const struct run *run)
+{
+    const struct bytes *text = run_rare(run)->limits;
+    size_t i = text ? 1 : 0;
+    while (text && i < SETS - 1 && strcmp(text->data, sets[i].text))
+        i++;
+    return i;
 }
 
 static uint32_t count_slots(const struct sim *sim)
@@ -126,29 +162,57 @@ static void check_named_limits(const struct sim *sim)
     }
 }
 
+/* Returns true if the run holds a slot of this queue for this key. */
+static bool holds(const struct run *run, size_t queue, size_t key)
+{
+    bool found = task_of(run) == queue && key_of(run) == key;
+    for (size_t i = 0; i < GATES_MAX; i++) {
+        struct gate gate = sets[set_of(run)].gates[i];
+        size_t of_gate = gate.key == OWN_KEY ? key_of(run) : (size_t)gate.key;
+        found |= gate.key != NONE && (size_t)gate.queue == queue && of_gate == key;
+    }
+    return found;
+}
+
+static void check_queue(const struct sim *sim, size_t queue, const char *name,
+                        uint32_t per_key, uint32_t total)
+{
+    const struct environment *env = sim->world->env;
+    uint32_t of_key[KEYS] = { 0 }, sum = 0;
+    size_t at = 0;
+    for (struct tracked *run; (run = table_next(&env->runs, &at));) {
+        bool any = false;
+        for (size_t key = 0; run_holds_slot(&run->run) && key < KEYS; key++) {
+            of_key[key] += holds(&run->run, queue, key);
+            any |= holds(&run->run, queue, key);
+        }
+        sum += any;
+    }
+    for (size_t key = 0; key < KEYS; key++)
+        if (of_key[key] > per_key)
+            violated("%u runs hold slots of %s with one key", of_key[key], name);
+    if (sum > total)
+        violated("%u runs hold slots of %s", sum, name);
+    if (sum > queues_figures(&env->queues, slice_of(name)).running)
+        violated("%u runs hold slots of %s that are not taken", sum, name);
+}
+
 static void check_limits(struct sim *sim)
 {
     const struct environment *env = sim->world->env;
     uint32_t limit = sim->world->options.concurrency;
-    uint32_t executing[TASKS][KEYS] = { 0 };
-    size_t at = 0;
     if (sim->checked == env->applied)
         return;
     sim->checked = env->applied;
     uint32_t all = count_slots(sim);
     sim->without_slot += queues_waiting_for(&env->queues, AUDIENCE_RESUMED) > 0;
-    for (struct tracked *run; (run = table_next(&env->runs, &at));)
-        if (run_holds_slot(&run->run))
-            executing[task_of(&run->run)][key_of(&run->run)]++;
     if (all > limit)
         violated("%u runs execute, %u may", all, limit);
     if (env->queues.running < all || env->queues.running > limit)
         violated("%u runs execute, %u slots are taken", all, env->queues.running);
     for (size_t i = 0; i < TASKS; i++)
-        for (size_t key = 0; key < KEYS; key++)
-            if (executing[i][key] > tasks[i].limit)
-                violated("%u runs of %s execute with one key", executing[i][key],
-                         tasks[i].queue);
+        check_queue(sim, i, tasks[i].queue, tasks[i].limit, UINT32_MAX);
+    check_queue(sim, GATE, "gate", GATE_PER_KEY, GATE_TOTAL);
     check_named_limits(sim);
 }
 
@@ -160,6 +224,8 @@ static void begin_world(struct sim *sim)
     for (size_t i = 0; i < TASKS; i++)
         queues_set_limit(&sim->world->env->queues, slice_of(tasks[i].queue),
                          tasks[i].limit);
+    queues_set_limit(&sim->world->env->queues, SLICE("gate"), GATE_PER_KEY);
+    queues_set_total(&sim->world->env->queues, SLICE("gate"), GATE_TOTAL);
     for (size_t i = 0; i < LIMITS; i++) {
         limits_register(&sim->world->env->queues, slice_of(limits[i].name));
         limits_change(&sim->world->env->queues, slice_of(limits[i].name), limits[i].per_key,
@@ -171,11 +237,11 @@ static const char *add_member(struct sim *sim, const struct member *parent)
 {
     struct draws *draws = &sim->draws;
     struct member *member = &sim->family[sim->count++];
-    struct triggered made =
-        trigger(sim->world, (struct wish){ .task = tasks[draw(draws, TASKS)].task,
-                                           .concurrency_key = keys[draw(draws, 3)],
-                                           .limits = sets[draw(draws, SETS)],
-                                           .parent = parent ? parent->id : NULL });
+    struct triggered made = trigger(
+        sim->world, (struct wish){ .task = tasks[draw(draws, TASKS)].task,
+                                   .concurrency_key = run_keys[draw(draws, RUN_KEYS)],
+                                   .limits = sets[draw(draws, SETS)].text,
+                                   .parent = parent ? parent->id : NULL });
     snprintf(member->id, ID_MAX, "%s", made.id);
     member->depth = parent ? parent->depth + 1 : 0;
     member->waits = draw(draws, WAITS + 1);
