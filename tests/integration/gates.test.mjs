@@ -76,8 +76,11 @@ test("a trigger replaces the gates of its task; each key that it names counts fo
   assert.deepEqual([(await look(two)).limitName, (await look(two)).limitKey], ["users", "user-17"]);
   assert.deepEqual([await running("gate"), await running("users")], [0, 2]);
   assert.equal((await gateway.get("/api/v1/concurrency-limits/limit", { key })).json.running, 2, "its limits stay");
+  const shown = async (id) => { const { run } = await worker.show(id); return [run.concurrencyLimits, run.gates]; };
+  assert.deepEqual(await shown(one), [["limit"], [{ queue: "users", concurrencyKey: "user-17" }]]);
 
   const none = await trigger("a", { gates: [] });
+  assert.deepEqual(await shown(none), [["limit"], []]);
   await (await worker.take(none)).succeed(1);
   const { id: replayed } = await runs.replay(one);
   assert.equal(await worker.dequeue(), undefined);

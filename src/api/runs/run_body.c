@@ -141,10 +141,50 @@ static void add_common(struct buf *out, const struct run *run, enum vocabulary v
         members_add_json_bytes(out, "metadata", run->metadata);
 }
 
+/* Adds the names of limits, or the gates: elements of this type, as an array. Adds nothing if
+ * it is not decided which ones the run has (core/fleet/versions.h). */
+static void add_needs(struct buf *out, const char *member, struct slice text,
+                      enum scan_type type, void add(struct buf *out, struct slice element))
+{
+    struct scan_members elements = scan_members(text);
+    struct buf array = { 0 };
+    struct slice element;
+    bool is_decided = text.ptr && type == SCAN_STRING;
+    buf_add_char(&array, '[');
+    while (scan_next_element(&elements, &element)) {
+        bool is_empty = element.len <= sizeof("{}") - 1;
+        is_decided &= scan_type(element) != SCAN_NULL;
+        if (scan_type(element) != type)
+            continue;
+        is_decided = true;
+        buf_add_text(&array, array.len > 1 && !is_empty ? "," : "");
+        if (!is_empty)
+            add(&array, element);
+    }
+    buf_add_char(&array, ']');
+    if (is_decided)
+        members_add_json(out, member, buf_slice(&array));
+    buf_finish(&array);
+}
+
+static void add_gate(struct buf *out, struct slice gate)
+{
+    struct slice pin = scan_member(gate, "pin");
+    struct slice key = pin.ptr ? pin : scan_member(gate, "key");
+    buf_add_text(out, "{\"queue\":");
+    buf_add(out, scan_member(gate, "queue"));
+    if (key.ptr) {
+        buf_add_text(out, ",\"concurrencyKey\":");
+        buf_add(out, key);
+    }
+    buf_add_char(out, '}');
+}
+
 static void add_limits(struct buf *out, const struct run_rare *rare)
 {
     members_add_text(out, "concurrencyKey", bytes_slice(rare->concurrency_key));
-    members_add_json_bytes(out, "concurrencyLimits", rare->limits);
+    add_needs(out, "concurrencyLimits", bytes_slice(rare->limits), SCAN_STRING, buf_add);
+    add_needs(out, "gates", bytes_slice(rare->limits), SCAN_OBJECT, add_gate);
 }
 
 static void add_origin(struct buf *out, const struct run *run)

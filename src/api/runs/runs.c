@@ -257,7 +257,7 @@ static const struct schema schemas[] = {
       " costInCents: number, baseCostInCents: number, durationMs: number, depth:"
       " integer, metadata?: {...}, triggerFunction: string, batchId?: string,"
       " maxDurationSeconds?: integer, schedule?: RunSchedule, waitingFor?: RunWaiting, "
-      "concurrencyKey?: string, concurrencyLimits?: string[], "
+      "concurrencyKey?: string, concurrencyLimits?: string[], gates?: RunGate[], "
       "payload?: any, "
       "payloadPresignedUrl?: string,"
       " output?: any, outputPresignedUrl?: string, error?: {message?: string,"
@@ -270,6 +270,7 @@ static const struct schema schemas[] = {
       "limitKey?: string, since: "
       "datetime, until?: datetime, limit?: integer, running?: integer, ahead?: integer,"
       " task?: string, message: string}" },
+    { "RunGate", "{queue: string, concurrencyKey?: string}" },
     { "RunSchedule", "{id: string, ...}" },
     { "RunResult",
       "{ok: boolean, id: string, taskIdentifier: string, output?: any,"
