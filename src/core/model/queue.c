@@ -19,7 +19,7 @@
  * new, belongs to the round after that of the last one served. So everything in the heap
  * now is served once before any of it is served twice, even when new queues come all the
  * time. */
-#include "core/model/queue_parts.h"
+#include "core/model/queue_reserve.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -28,25 +28,26 @@
 
 /* ---- free slots ---- */
 
+/* These require that something is ready, and answer for its head. If slots are kept for an
+ * item, it is the head wherever its own subqueue and pools have room below. */
 static bool group_is_open(const struct group_offer *offer)
 {
-    for (uint32_t i = 0; i < offer->group->count; i++) {
-        const struct group_need *need = &offer->group->needs[i];
-        if (!queue_is_open(need->limit, offer->audience) ||
-            (need->pool && need->pool->running >= subqueue_limit(need->pool)))
+    const struct subqueue_share *head = offer->ready.nodes[0].item->share;
+    for (uint32_t i = 0; i < offer->group->count; i++)
+        if (!group_need_is_open(&offer->group->needs[i], head))
             return false;
-    }
     return true;
 }
 
 /* Whatever the group's limits are. */
 static bool class_is_open(const struct slot_class *class)
 {
-    const struct offer *offer = class->offer;
+    const struct subqueue_share *head = class->ready.nodes[0].item->share;
+    const struct queue *queue = class->offer->queue;
     for (uint32_t i = 0; i < slot_set_own(class->set); i++)
-        if (!queue_is_open(class->needs[i].limit, offer->audience))
+        if (!queue_is_open(class->needs[i].limit, head))
             return false;
-    return queue_limit_of(offer->queue) > 0 && queue_is_open(offer->queue, offer->audience);
+    return queue_limit_of(queue) > 0 && queue_is_open(queue, head);
 }
 
 /* A limit of 0 of the queue itself is handled by class_is_open: it concerns every subqueue,
@@ -54,26 +55,28 @@ static bool class_is_open(const struct slot_class *class)
 static bool share_is_free(const struct subqueue_share *share)
 {
     const struct subqueue *own = share->subqueue;
-    if (!share->within && own->running && own->running >= queue_limit_of(own->queue))
+    const struct subqueue_share *head = share->items.nodes[0].item->share;
+    uint32_t taken = own->running + subqueue_kept_from(own, head);
+    if (!share->within && taken && taken >= queue_limit_of(own->queue))
         return false;
-    for (uint32_t i = 0; i < share->count; i++) {
-        const struct subqueue *pool = share->needs[i].pool;
-        if (pool->running >= subqueue_limit(pool))
+    for (uint32_t i = 0; i < share->count; i++)
+        if (!pool_is_open(share->needs[i].pool, head))
             return false;
-    }
     return true;
 }
 
 /* ---- heads ---- */
 
-/* Offers the item as the head at `place`: adds it, or moves it to where it belongs now. A
- * new head waits for the next round. */
-static void offer_head(const struct queues *queues, struct queue_heap *heap, uint64_t round,
-                       struct queue_item *item, uint32_t *place)
+/* Returns the round of the share among those of its class. A new head waits for the next
+ * round. An item for which slots are kept is before all rounds. */
+static uint64_t round_of(const struct subqueue_share *share)
 {
-    uint64_t own = *place ? heap->nodes[*place - 1].round : round + 1;
-    queue_heap_put(heap, queues->id,
-                   (struct queue_node){ .item = item, .round = own, .place = place });
+    const struct slot_class *class = share->class;
+    uint32_t place = share->ready_place;
+    uint64_t round = place ? class->ready.nodes[place - 1].round : KEEPER_ROUND;
+    if (share->items.nodes[0].item->share->keeps)
+        return KEEPER_ROUND;
+    return round == KEEPER_ROUND ? class->offer->round + 1 : round;
 }
 
 static void remove_head(const struct queues *queues, struct queue_heap *heap,
@@ -99,12 +102,14 @@ static void refresh_group(struct queues *queues, struct group_offer *offer)
 static void put_class(struct queues *queues, struct slot_class *class)
 {
     struct offer *offer = class->offer;
+    struct queue_item *head = class->ready.nodes[0].item;
     if (!class->ready_place && !offer->heads++)
         offer->turn = queues->ready[offer->audience].round + 1;
-    queue_heap_put(&class->among->ready, queues->id,
-                   (struct queue_node){ .item = class->ready.nodes[0].item,
-                                        .round = offer->turn,
-                                        .place = &class->ready_place });
+    queue_heap_put(
+        &class->among->ready, queues->id,
+        (struct queue_node){ .item = head,
+                             .round = head->share->keeps ? KEEPER_ROUND : offer->turn,
+                             .place = &class->ready_place });
 }
 
 static void refresh_class(struct queues *queues, struct slot_class *class)
@@ -125,6 +130,7 @@ static void refresh_lane(struct queues *queues, struct subqueue_share *lane)
     if (lane->items.count && share_is_free(lane))
         queue_heap_put(heads, queues->id,
                        (struct queue_node){ .item = lane->items.nodes[0].item,
+                                            .round = KEEPER_ROUND + !lane->keeps,
                                             .place = &lane->ready_place });
     else
         remove_head(queues, heads, lane->ready_place);
@@ -138,8 +144,10 @@ static void refresh_share(struct queues *queues, struct subqueue_share *share)
         share = share->within;
     }
     if (share->items.count && share_is_free(share))
-        offer_head(queues, &class->ready, class->offer->round, share->items.nodes[0].item,
-                   &share->ready_place);
+        queue_heap_put(&class->ready, queues->id,
+                       (struct queue_node){ .item = share->items.nodes[0].item,
+                                            .round = round_of(share),
+                                            .place = &share->ready_place });
     else
         remove_head(queues, &class->ready, share->ready_place);
     refresh_class(queues, class);
@@ -200,11 +208,67 @@ static void refresh_busy(struct queues *queues, struct queue *queue)
         queue_refresh_pool(queues, container_of(link, struct subqueue, busy));
 }
 
+/* ---- kept slots ---- */
+
+/* The slots that are kept for the share have changed. */
+static void refresh_needs(struct queues *queues, struct subqueue_share *share)
+{
+    struct subqueue *needs[RESERVE_NEEDS_MAX];
+    uint32_t count = reserve_needs(share, needs);
+    refresh_share(queues, share);
+    for (uint32_t i = 0; i < count; i++) {
+        queue_refresh_pool(queues, needs[i]);
+        refresh_limit(queues, needs[i]->queue);
+    }
+}
+
+static void stop_keeping(struct queues *queues, struct subqueue_share *share)
+{
+    reserve_end(share);
+    refresh_needs(queues, share);
+}
+
+/* Keeps slots for the head of the share, unless an older one has some of them. */
+static void keep_slots(struct queues *queues, struct subqueue_share *share)
+{
+    struct subqueue_share *younger;
+    if (!reserve_may_keep(queues, share))
+        return;
+    while ((younger = reserve_find_other(share)))
+        stop_keeping(queues, younger);
+    reserve_begin(queues, share);
+    refresh_needs(queues, share);
+}
+
+/* The item is about to leave its share. The next head begins to count. */
+static void forget_passes(struct queues *queues, const struct queue_item *item)
+{
+    struct subqueue_share *share = item->share;
+    if (item->place > 1)
+        return;
+    share->passes = 0;
+    if (share->keeps)
+        stop_keeping(queues, share);
+}
+
+void queue_check_keeper(struct queues *queues, const struct queue *queue)
+{
+    if (!queue->keeper)
+        return;
+    if (reserve_may_keep(queues, queue->keeper))
+        refresh_needs(queues, queue->keeper);
+    else
+        stop_keeping(queues, queue->keeper);
+}
+
+/* ---- settings ---- */
+
 /* A pool in which nothing runs is free unless its limit is 0. */
 void queue_refresh_all(struct queues *queues, struct queue *queue, uint32_t was)
 {
     size_t at = 0;
     uint32_t now = queue_limit_of(queue);
+    queue_check_keeper(queues, queue);
     if ((queue->is_limit || queue->uses) && now != was && (!now || !was))
         for (struct subqueue *pool; (pool = table_next(&queue->subqueues, &at));)
             queue_refresh_pool(queues, pool);
@@ -253,13 +317,13 @@ static bool has_turned(uint32_t running, uint32_t limit, int more)
 /* The rest of what `refresh` does: items of other queues may need these slots. */
 static void refresh_turned(struct queues *queues, struct subqueue *pool, int more)
 {
-    if (has_turned(pool->running, subqueue_limit(pool), more))
+    if (pool->queue->keeper || has_turned(pool->running, subqueue_limit(pool), more))
         queue_refresh_pool(queues, pool);
 }
 
 static void refresh_total(struct queues *queues, struct queue *limit, int more)
 {
-    if (has_turned(limit->running, queue_total_of(limit), more))
+    if (limit->keeper || has_turned(limit->running, queue_total_of(limit), more))
         refresh_limit(queues, limit);
 }
 
@@ -319,6 +383,7 @@ static struct subqueue *detach(struct queues *queues, struct queue_item *item)
     if (item->running) {
         count_slots(queues, subqueue, demand, -1);
     } else {
+        forget_passes(queues, item);
         queue_heap_remove(&share->items, queues->id, item->place);
         count_waiting(queues, share, -1);
     }
@@ -392,7 +457,7 @@ static void names_finish(struct queue_names *names)
 
 void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
 {
-    *queues = (struct queues){ .limit = limit, .id = id };
+    *queues = (struct queues){ .limit = limit, .id = id, .passes_max = RESERVE_PASSES };
     names_init(&queues->own, false);
     names_init(&queues->limits, true);
     table_init(&queues->demands, slot_demand_key);
@@ -401,6 +466,7 @@ void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
     list_init(&queues->line);
     list_init(&queues->resuming);
     list_init(&queues->executing);
+    list_init(&queues->keepers);
 }
 
 /* Overrides of keys keep their pools. */
@@ -433,10 +499,25 @@ void queues_finish(struct queues *queues)
     *queues = (struct queues){ 0 };
 }
 
-/* Puts the item into its subqueue. Its old one and its old set are freed last. */
+/* Returns true if the item already waits or runs where the seat is. */
+static bool is_seated(const struct queue_item *item, struct queue_seat seat)
+{
+    const struct slot_demand *demand = item->running ? item->demand : item->share->demand;
+    bool is_same = demand ? slice_equal(slot_demand_key(demand), seat.limits)
+                          : !slot_demand_is_stated(seat.limits);
+    return is_same &&
+           slice_equal(queue_key(item->subqueue->queue), queue_name_present(seat.queue)) &&
+           slice_equal(subqueue_key(item->subqueue), queue_name_present(seat.key));
+}
+
+/* An item that is there already stays the head that it is, with its count of passes.
+ * Otherwise puts the item into its subqueue. Its old one and its old set are freed last. */
 static void wait_in_subqueue(struct queues *queues, struct queue_item *item,
                              struct queue_seat seat, int64_t position)
 {
+    if (item->place && item->position == position &&
+        item->share->class->offer->audience == item->audience && is_seated(item, seat))
+        return;
     struct slot_demand *demand = slot_demand_named(queues, seat.limits);
     struct subqueue *old = detach(queues, item);
     struct subqueue *subqueue =
@@ -495,19 +576,29 @@ static void serve(struct queues *queues, const struct subqueue_share *share)
 
 void queues_run(struct queues *queues, struct queue_item *item, struct queue_seat seat)
 {
+    if (item->running && is_seated(item, seat))
+        return;
     struct slot_demand *demand = slot_demand_named(queues, seat.limits);
     change_line(queues, item, &queues->executing);
-    if (item->subqueue && !item->running)
+    struct subqueue_share *starved = NULL;
+    bool is_new = !item->subqueue;
+    if (item->place) {
+        starved = reserve_pass_over(queues, item);
         serve(queues, item->share);
+    }
     struct subqueue *old = detach(queues, item);
     struct subqueue *subqueue =
         queue_subqueue(queue_named(&queues->own, seat.queue), seat.key);
+    if (is_new)
+        starved = reserve_pass_over_at_once(queues, subqueue, demand);
     item->subqueue = subqueue;
     item->demand = demand;
     item->running = true;
     count_slots(queues, subqueue, demand, 1);
     refresh(queues, subqueue);
     refresh_demand(queues, subqueue, demand, 1);
+    if (starved)
+        keep_slots(queues, starved);
     release(queues, old);
 }
 
@@ -525,10 +616,9 @@ static bool has_slot(const struct queue *queue, struct slice key)
         queue ? table_find(&queue->subqueues, queue_name_present(key)) : NULL;
     if (!queue)
         return true;
-    if (queue->running >= queue_total_of(queue))
+    if (queue->running + queue_kept_from(queue, NULL) >= queue_total_of(queue))
         return false;
-    return subqueue ? subqueue->running < subqueue_limit(subqueue)
-                    : queue_limit_of(queue) > 0;
+    return subqueue ? pool_is_open(subqueue, NULL) : queue_limit_of(queue) > 0;
 }
 
 bool queues_has_slot(struct queues *queues, struct queue_seat seat)
@@ -551,6 +641,33 @@ struct queue_item *queues_next(const struct queues *queues, uint32_t audience)
         !queues->ready[audience].heap.count)
         return NULL;
     return queues->ready[audience].heap.nodes[0].item;
+}
+
+bool queues_keeps_for(const struct queue_item *item)
+{
+    return item->place == 1 && item->share->keeps;
+}
+
+/* Returns true if the head of the share may run now. */
+static bool is_offered(const struct queues *queues, const struct subqueue_share *share)
+{
+    const struct subqueue_share *outer = share->within ? share->within : share;
+    return queues->running < queues->limit && share->ready_place && outer->ready_place &&
+           share->class->ready_place && share->class->among->ready_place;
+}
+
+bool queues_free_untaken(struct queues *queues)
+{
+    bool freed = false;
+    list_each (link, &queues->keepers) {
+        struct subqueue_share *share = container_of(link, struct subqueue_share, keeping);
+        if (!is_offered(queues, share))
+            continue;
+        share->passes = 0;
+        stop_keeping(queues, share);
+        freed = true;
+    }
+    return freed;
 }
 
 const struct queue_item *queues_oldest(const struct queues *queues)
@@ -582,7 +699,8 @@ static bool is_full(const struct subqueue *pool, const struct queue_item *item,
                     struct limit_standing *out)
 {
     const struct queue *limit = pool->queue;
-    bool is_total = limit->running >= queue_total_of(limit);
+    uint32_t kept = queue_kept_from(limit, item->share);
+    bool is_total = limit->running + kept >= queue_total_of(limit);
     *out = (struct limit_standing){
         .name = queue_key(limit),
         .is_gate = !limit->is_limit,
@@ -591,8 +709,9 @@ static bool is_full(const struct subqueue *pool, const struct queue_item *item,
         .is_total = is_total,
         .limit = is_total ? queue_total_of(limit) : subqueue_limit(pool),
         .running = is_total ? limit->running : pool->running,
+        .reserved = is_total ? kept : subqueue_kept_from(pool, item->share),
     };
-    return out->paused || out->running >= out->limit;
+    return out->paused || out->running + out->reserved >= out->limit;
 }
 
 /* The same for the needs of a share or lane; NULL: it has none. */
@@ -636,6 +755,8 @@ struct queue_standing queues_standing(const struct queues *queues,
         .running = item->subqueue->running,
         .total = queue_total_of(queue),
         .total_running = queue->running,
+        .reserved = subqueue_kept_from(item->subqueue, item->share),
+        .total_reserved = queue_kept_from(queue, item->share),
         .ahead = queue_heap_count_before(&item->share->items, queues->id, item, most),
         .of_limit = limit_standing_of(item),
     };

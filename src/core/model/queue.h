@@ -29,6 +29,8 @@
  *
  *   item ──► slot of its queue ──► slot of each limit and gate ──► slot of the environment
  *
+ * An item that others pass over again and again has slots kept for it (queue_reserve.h).
+ *
  * Pure: this code does not know runs. Items are embedded in what they belong to. */
 #pragma once
 
@@ -50,6 +52,7 @@ enum {
     /* Limits and gates of an item: its task's own limit, two with names, three gates. */
     SLOT_SET_MAX = 6,
     SLOT_SETS_MAX = 1000, /* different sets of limits and gates in an environment */
+    RESERVE_PASSES = 64,  /* an item that was passed over as often has slots kept */
 };
 
 struct subqueue;
@@ -106,6 +109,8 @@ struct queues {
     struct list line;      // queue_item::in_line; they wait
     struct list resuming;  // queue_item::in_line; they wait for AUDIENCE_RESUMED
     struct list executing; // queue_item::in_line; they have their slots
+    struct list keepers;   // subqueue_share::keeping; those for which slots are kept
+    uint32_t passes_max;   /* after that many passes, slots are kept; RESERVE_PASSES */
     queue_item_id_fn *id;  /* breaks ties of position */
 };
 
@@ -125,6 +130,7 @@ struct queue_settings {
 /* The state of a queue for display, all its subqueues together. */
 struct queue_figures {
     uint32_t running, waiting;
+    uint32_t reserved;   /* free slots that are kept for an item; not in running */
     uint32_t limit;      /* the effective one; UINT32_MAX: none of its own */
     uint32_t base;       /* the limit without an override */
     uint32_t total;      /* of all subqueues together; UINT32_MAX: none */
@@ -161,6 +167,13 @@ void queues_leave(struct queues *queues, struct queue_item *item);
  * AUDIENCE_RESUMED goes before those of all others. */
 struct queue_item *queues_next(const struct queues *queues, uint32_t audience);
 
+/* Returns true if slots are kept for the item. */
+bool queues_keeps_for(const struct queue_item *item);
+
+/* Keeps no more slots for items that could have run by now, but that no caller took. Returns
+ * true if that freed any slot. */
+bool queues_free_untaken(struct queues *queues);
+
 /* Returns how many items wait for this audience, whatever holds them. */
 static inline uint32_t queues_waiting_for(const struct queues *queues, uint32_t audience)
 {
@@ -191,13 +204,15 @@ struct limit_standing {
     bool paused;
     bool is_total; /* of all keys together; else of the item's key */
     uint32_t limit, running;
+    uint32_t reserved; /* slots kept for another item; not in running */
 };
 
 /* Obstacles between a waiting item and a slot, apart from the limit of the environment. */
 struct queue_standing {
     bool paused;
     uint32_t limit, running; /* slots of its subqueue; UINT32_MAX: no limit of its own */
-    uint32_t total, total_running; /* the same for all subqueues of its queue */
+    uint32_t total, total_running;     /* the same for all subqueues of its queue */
+    uint32_t reserved, total_reserved; /* slots of these kept for another item */
     uint32_t ahead; /* items with its limits before it in its subqueue; at most `most` */
     struct limit_standing of_limit; /* of the first limit or gate that is full */
 };

@@ -5,6 +5,7 @@
 #include <ctype.h>
 
 #include "core/model/queue_needs.h"
+#include "core/model/queue_reserve.h"
 
 enum { LIMIT_NAME_MAX = 128 };
 
@@ -87,6 +88,7 @@ static struct queue_figures figures_of(const struct queue *queue)
     return (struct queue_figures){
         .running = queue->running,
         .waiting = queue->waiting,
+        .reserved = reserve_count(queue),
         .limit = queue_limit_of(queue),
         .base = queue->base,
         .total = queue_total_of(queue),
@@ -178,6 +180,7 @@ static void set_override(struct queues *queues, struct subqueue *pool, uint32_t 
     queues->limits.overrides += (uint32_t)overridden->count;
     pool->override = per_key;
     pool->override_until = until;
+    queue_check_keeper(queues, pool->queue);
     queue_refresh_pool(queues, pool);
     subqueue_free_if_empty(queues, pool);
 }
@@ -256,6 +259,7 @@ struct queue_figures limits_key_figures(const struct queues *queues, struct slic
     figures.running = pool ? pool->running : 0;
     figures.waiting = pool ? pool->waiting : 0;
     figures.limit = pool ? subqueue_limit(pool) : figures.limit;
+    figures.reserved = pool && pool->keeper ? figures.reserved : 0;
     *out = pool ? override_of(pool) : (struct limit_override){ key, UINT32_MAX, 0 };
     return figures;
 }

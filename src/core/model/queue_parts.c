@@ -289,14 +289,17 @@ static void add_gate(struct queues *queues, struct slot_demand *demand,
     demand->lane_count += !need->is_pinned;
 }
 
-/* Texts without a quote name nothing: [], [null], [{}]. */
+bool slot_demand_is_stated(struct slice text)
+{
+    return text.len && memchr(text.ptr, '"', text.len);
+}
+
 struct slot_demand *slot_demand_named(struct queues *queues, struct slice text)
 {
-    bool is_empty = !text.len || !memchr(text.ptr, '"', text.len);
-    struct slot_demand *demand = is_empty ? NULL : table_find(&queues->demands, text);
     struct slot_needs needs;
-    if (is_empty)
+    if (!slot_demand_is_stated(text))
         return NULL;
+    struct slot_demand *demand = table_find(&queues->demands, text);
     if (!demand) {
         demand = mem_new_flex(struct slot_demand, text.len);
         demand->text_len = text.len;

@@ -14,7 +14,7 @@
  *
  * So whatever becomes full or has a slot again visits few of the others.
  *
- * Shared by queue.c, queue_parts.c and queue_limits.c only. */
+ * Shared by queue.c, queue_parts.c, queue_limits.c and queue_reserve.c only. */
 #pragma once
 
 #include "base/buf.h"
@@ -88,6 +88,9 @@ struct subqueue_share {
     struct table *lanes;           /* by text of the demand; NULL: none */
     struct queue_heap items;
     uint32_t ready_place; /* index in slot_class::ready; of a lane, in the share's items */
+    uint32_t passes;      /* how often its head was passed over (queue_reserve.h) */
+    bool keeps;           /* slots are kept for its head; never for one with lanes */
+    struct list keeping;  // queues::keepers, while it keeps
     struct list link;     // subqueue::shares; not of a lane
     uint32_t count;
     struct share_need needs[];
@@ -143,8 +146,9 @@ struct subqueue {
     struct list users;  // share_need::link; shares and lanes that need a slot of this
     struct list groups; // group_need::in_pool; groups that need one
     uint32_t running;
-    uint32_t waiting;  /* items that need a slot of this pool, but no key that is pinned */
-    bool is_held;      /* an item has just left it, and may return */
+    uint32_t waiting; /* items that need a slot of this pool, but no key that is pinned */
+    struct subqueue_share *keeper; /* a slot is kept for its head; NULL: for none */
+    bool is_held;                  /* an item has just left it, and may return */
     uint32_t override; /* of a limit: replaces its limit for this key; UINT32_MAX: none */
     int64_t override_until; /* Unix ms */
     struct list busy;       // queue::busy
@@ -163,9 +167,10 @@ struct queue {
     struct list busy;    // subqueue::busy; subqueues with something running
     struct ranked place; /* in queue_names::names */
     uint32_t running, waiting;
-    uint32_t uses;  /* how many sets and groups name it */
-    uint32_t base;  /* the limit of a subqueue as registered */
-    uint32_t total; /* the limit of all subqueues together, as registered */
+    uint32_t uses;                 /* how many sets and groups name it */
+    uint32_t base;                 /* the limit of a subqueue as registered */
+    uint32_t total;                /* the limit of all subqueues together, as registered */
+    struct subqueue_share *keeper; /* a slot is kept for its head; NULL: for none */
     struct queue_settings settings;
     /* How many worker versions declare it; the queue stays while above 0. */
     uint32_t registered;
@@ -192,11 +197,44 @@ static inline uint32_t subqueue_limit(const struct subqueue *subqueue)
                                             : queue_limit_of(subqueue->queue);
 }
 
-/* Returns true if the queue or limit has a free slot for some key. */
-static inline bool queue_is_open(const struct queue *queue, uint32_t audience)
+/* Requires a keeper. Returns true if each of its subqueues or pools of the queue has room. */
+bool queue_keeper_has_room(const struct queue *queue);
+
+/* Returns how many slots are kept from the share, which may be NULL. While a pool of the
+ * keeper is full, none is: when that has a free slot, so have all keys together. */
+static inline uint32_t queue_kept_from(const struct queue *queue,
+                                       const struct subqueue_share *share)
 {
-    return queue->running < queue_total_of(queue) &&
-           (!queue->settings.paused || audience == AUDIENCE_RESUMED);
+    return queue->keeper && queue->keeper != share && queue_keeper_has_room(queue);
+}
+
+/* The same for the slots of one key. */
+static inline uint32_t subqueue_kept_from(const struct subqueue *subqueue,
+                                          const struct subqueue_share *share)
+{
+    return subqueue->keeper && subqueue->keeper != share;
+}
+
+/* Returns true if the queue or limit has a free slot for some key of the share's class. */
+static inline bool queue_is_open(const struct queue *queue,
+                                 const struct subqueue_share *share)
+{
+    return queue->running + queue_kept_from(queue, share) < queue_total_of(queue) &&
+           (!queue->settings.paused || share->class->offer->audience == AUDIENCE_RESUMED);
+}
+
+/* Returns true if the pool has a free slot for the share. */
+static inline bool pool_is_open(const struct subqueue *pool,
+                                const struct subqueue_share *share)
+{
+    return pool->running + subqueue_kept_from(pool, share) < subqueue_limit(pool);
+}
+
+static inline bool group_need_is_open(const struct group_need *need,
+                                      const struct subqueue_share *share)
+{
+    return queue_is_open(need->limit, share) &&
+           (!need->pool || pool_is_open(need->pool, share));
 }
 
 /* ---- queues, limits and subqueues ---- */
@@ -247,6 +285,9 @@ static inline struct slot_set *slot_demand_set(const struct slot_demand *demand)
     return demand ? demand->set : NULL;
 }
 
+/* Returns true if the text names anything. Texts without a quote do not: [], [null], [{}]. */
+bool slot_demand_is_stated(struct slice text);
+
 /* Returns the demand with this text (queue_needs.h); NULL: nothing is needed. Makes a missing
  * one. Adds a reference. */
 struct slot_demand *slot_demand_named(struct queues *queues, struct slice text);
@@ -273,6 +314,10 @@ void queue_refresh_offers(struct queues *queues, struct queue *queue);
 
 /* The slots of a subqueue or pool have changed. */
 void queue_refresh_pool(struct queues *queues, struct subqueue *pool);
+
+/* The settings of a queue or limit have changed: if a slot of it is kept, another one may be
+ * free now, or none may be kept any longer. */
+void queue_check_keeper(struct queues *queues, const struct queue *queue);
 
 /* The settings of a queue or limit have changed. was: its limit for each key before. */
 void queue_refresh_all(struct queues *queues, struct queue *queue, uint32_t was);

@@ -13,6 +13,8 @@ struct job {
     /* The model's view of it. */
     bool waiting, running, resumes;
     unsigned queue, key, set, audience;
+    bool keeps;       /* slots are kept for it */
+    uint64_t holders; /* bits of jobs that have run ever since it keeps slots */
 };
 
 static struct job *job_of(const struct queue_item *item)
@@ -309,7 +311,14 @@ static void a_limit_knows_the_version_of_its_document_until_that_is_removed(void
 
 /* ---- random changes ---- */
 
-enum { JOBS = 40, QUEUES = 3, KEYS = 3, LIMITS = 3, SETS = 6, STEPS = 60000 };
+enum {
+    JOBS = 40 /* at most 64 */,
+    QUEUES = 3,
+    KEYS = 3,
+    LIMITS = 3,
+    SETS = 6,
+    STEPS = 60000
+};
 
 static const char *const queue_names[QUEUES] = { "a", "b", "c" };
 static const char *const key_names[KEYS] = { "", "x", "y" };
@@ -329,6 +338,9 @@ struct model {
     struct queues queues;
     struct job jobs[JOBS];
     struct bounds of_queues[QUEUES], of_limits[LIMITS];
+    bool is_calm;   /* settings hardly change, and each job is younger than those before */
+    int64_t newest; /* position, if calm */
+    unsigned keepers; /* how often a job began to keep slots */
     uint64_t random;
 };
 
@@ -351,25 +363,120 @@ static uint32_t count(const struct model *model, int queue, int limit, unsigned 
     return sum;
 }
 
+static bool needs(const struct job *job, int queue, int limit)
+{
+    return limit < 0 ? job->queue == (unsigned)queue : set_bits[job->set] >> limit & 1;
+}
+
+/* Returns the job for which a slot of the queue or limit is kept, or NULL. */
+static const struct job *keeper_of(const struct model *model, int queue, int limit)
+{
+    const struct job *keeper = NULL;
+    for (int i = 0; i < JOBS; i++) {
+        const struct job *job = &model->jobs[i];
+        if (!job->waiting || !queues_keeps_for(&job->item) || !needs(job, queue, limit))
+            continue;
+        assert_null(keeper);
+        keeper = job;
+    }
+    return keeper;
+}
+
+static uint32_t limit_of_key(const struct bounds *bounds, unsigned key)
+{
+    return bounds->keys[key] == UINT32_MAX ? bounds->per_key : bounds->keys[key];
+}
+
 static bool has_room(const struct model *model, const struct bounds *bounds, int queue,
                      int limit, const struct job *job)
 {
-    uint32_t own = bounds->keys[job->key];
-    if (own == UINT32_MAX)
-        own = bounds->per_key;
+    const struct job *keeper = keeper_of(model, queue, limit);
+    uint32_t kept = 0, kept_of_key = 0;
+    if (keeper && keeper != job) {
+        kept = count(model, queue, limit, keeper->key) < limit_of_key(bounds, keeper->key);
+        kept_of_key = keeper->key == job->key;
+    }
     return (!bounds->paused || job->resumes) &&
-           count(model, queue, limit, KEYS) < bounds->total &&
-           count(model, queue, limit, job->key) < own;
+           count(model, queue, limit, KEYS) + kept < bounds->total &&
+           count(model, queue, limit, job->key) + kept_of_key <
+               limit_of_key(bounds, job->key);
+}
+
+/* Returns true if each limit of the job has a slot for it. */
+static bool has_slots(const struct model *model, const struct job *job)
+{
+    bool has = has_room(model, &model->of_queues[job->queue], (int)job->queue, -1, job);
+    for (int i = 0; has && i < LIMITS; i++)
+        if (needs(job, -1, i))
+            has = has_room(model, &model->of_limits[i], -1, i, job);
+    return has;
 }
 
 static bool may_run(const struct model *model, const struct job *job)
 {
-    bool may = job->waiting && count(model, -1, -1, KEYS) < model->queues.limit &&
-               has_room(model, &model->of_queues[job->queue], (int)job->queue, -1, job);
-    for (int i = 0; may && i < LIMITS; i++)
-        if (set_bits[job->set] >> i & 1)
-            may = has_room(model, &model->of_limits[i], -1, i, job);
-    return may;
+    return job->waiting && count(model, -1, -1, KEYS) < model->queues.limit &&
+           has_slots(model, job);
+}
+
+/* ---- kept slots ---- */
+
+static uint64_t running_jobs(const struct model *model)
+{
+    uint64_t bits = 0;
+    for (int i = 0; i < JOBS; i++)
+        bits |= (uint64_t)model->jobs[i].running << i;
+    return bits;
+}
+
+/* After a change that may give slots to others, the bound begins again. */
+static void begin_bounds(struct model *model)
+{
+    for (int i = 0; i < JOBS; i++)
+        model->jobs[i].holders = running_jobs(model);
+}
+
+static void end_run(struct model *model, struct job *job)
+{
+    for (int i = 0; i < JOBS; i++)
+        model->jobs[i].holders &= ~((uint64_t)1 << (job - model->jobs));
+    job->running = false;
+}
+
+/* Returns true if the queue or limit may give the job a slot at some time. */
+static bool gives_slots(const struct bounds *bounds, const struct job *job)
+{
+    return (!bounds->paused || job->resumes) && bounds->total &&
+           limit_of_key(bounds, job->key);
+}
+
+/* A job for which slots are kept may run when those have left that ran when that began. */
+static void check_keepers(struct model *model)
+{
+    for (int i = 0; i < JOBS; i++) {
+        struct job *job = &model->jobs[i];
+        bool keeps = job->waiting && queues_keeps_for(&job->item);
+        if (keeps && !job->keeps) {
+            job->holders = running_jobs(model);
+            model->keepers++;
+        }
+        job->keeps = keeps;
+        assert_true(!keeps || job->holders || has_slots(model, job));
+        assert_true(!keeps || gives_slots(&model->of_queues[job->queue], job));
+    }
+}
+
+/* A kept slot is free: it is not one of those that run. */
+static void check_reserved(const struct model *model, int limit)
+{
+    struct queue_figures figures =
+        limits_figures(&model->queues, slice_of(limit_names[limit]));
+    const struct bounds *bounds = &model->of_limits[limit];
+    const struct job *keeper = keeper_of(model, -1, limit);
+    assert_int_equal(figures.running, count(model, -1, limit, KEYS));
+    assert_int_equal(figures.reserved, keeper && figures.running < bounds->total &&
+                                           count(model, -1, limit, keeper->key) <
+                                               limit_of_key(bounds, keeper->key));
+    assert_true(!keeper || gives_slots(bounds, keeper));
 }
 
 static struct queue_seat seat_of(const struct job *job)
@@ -408,18 +515,21 @@ static void check(struct model *model)
     for (uint32_t audience = 0; audience < 3; audience++) {
         uint32_t asked = audience == 2 ? AUDIENCE_RESUMED : audience;
         struct queue_item *next = queues_next(&model->queues, asked);
-        bool any = false;
+        bool any = false, keeps = false;
         for (int i = 0; i < JOBS; i++) {
             const struct job *job = &model->jobs[i];
             bool is_asked = job->resumes ? audience == 2 : job->audience == audience;
-            any |= is_asked && may_run(model, job);
+            bool may = is_asked && may_run(model, job);
+            any |= may;
+            keeps |= may && queues_keeps_for(&job->item);
         }
         assert_int_equal(next != NULL, any);
         assert_true(!next || may_run(model, job_of(next)));
+        assert_true(!keeps || queues_keeps_for(next));
     }
+    check_keepers(model);
     for (int i = 0; i < LIMITS; i++)
-        assert_int_equal(limits_figures(&model->queues, slice_of(limit_names[i])).running,
-                         count(model, -1, i, KEYS));
+        check_reserved(model, i);
 }
 
 static void change_limit(struct model *model)
@@ -462,18 +572,19 @@ static void change_queue(struct model *model)
 
 static void put_to_wait(struct model *model, struct job *job)
 {
+    end_run(model, job);
     job->queue = draw(model, QUEUES);
     job->key = draw(model, KEYS);
     job->set = draw(model, SETS);
     job->audience = draw(model, 2);
-    job->resumes = draw(model, 4) == 0;
+    job->resumes = draw(model, model->is_calm ? 16 : 4) == 0;
     job->waiting = true;
-    job->running = false;
     job->item.audience = (uint16_t)job->audience;
+    int64_t position = model->is_calm ? ++model->newest : draw(model, 50);
     if (job->resumes)
-        queues_wait_again(&model->queues, &job->item, seat_of(job), draw(model, 50));
+        queues_wait_again(&model->queues, &job->item, seat_of(job), position);
     else
-        queues_wait(&model->queues, &job->item, seat_of(job), draw(model, 50));
+        queues_wait(&model->queues, &job->item, seat_of(job), position);
 }
 
 static void put_to_run(struct model *model, struct job *job)
@@ -483,17 +594,39 @@ static void put_to_run(struct model *model, struct job *job)
     queues_run(&model->queues, &job->item, seat_of(job));
 }
 
+static void leave(struct model *model, struct job *job)
+{
+    end_run(model, job);
+    job->waiting = false;
+    queues_leave(&model->queues, &job->item);
+}
+
+static void change_settings(struct model *model)
+{
+    if (draw(model, 2))
+        change_limit(model);
+    else
+        change_queue(model);
+    begin_bounds(model);
+}
+
 static void step(struct model *model)
 {
     struct job *job = &model->jobs[draw(model, JOBS)];
     struct queue_item *next =
         queues_next(&model->queues, draw(model, 3) ? draw(model, 2) : AUDIENCE_RESUMED);
+    bool may_leave = !model->is_calm || !job->waiting || !draw(model, 200);
     switch (draw(model, 8)) {
     case 0:
-    case 1: put_to_wait(model, job); break;
+    case 1:
+        if (!model->is_calm || (!job->waiting && !job->running))
+            put_to_wait(model, job);
+        break;
     case 2:
-        if (job->waiting && draw(model, 8) == 0)
-            put_to_run(model, job); /* as after a restart, whatever the limits are */
+        if (!job->waiting || draw(model, model->is_calm ? 4000 : 8))
+            break;
+        put_to_run(model, job); /* as after a restart, whatever the limits are */
+        begin_bounds(model);
         break;
     case 3:
     case 4:
@@ -502,35 +635,39 @@ static void step(struct model *model)
             put_to_run(model, job_of(next));
         break;
     case 6:
-        job->waiting = job->running = false;
-        queues_leave(&model->queues, &job->item);
+        if (may_leave)
+            leave(model, job);
         break;
     default:
-        if (draw(model, 4))
-            break;
-        if (draw(model, 2))
-            change_limit(model);
-        else
-            change_queue(model);
+        if (!draw(model, model->is_calm ? 2000 : 4))
+            change_settings(model);
+        else if (!draw(model, 200))
+            queues_free_untaken(&model->queues);
     }
 }
 
-static void next_item_has_all_slots_whatever_happens(void **state)
+static void run_model(bool is_calm)
 {
-    (void)state;
     struct model *model = calloc(1, sizeof(*model));
+    model->is_calm = is_calm;
     assert_int_equal(getrandom(&model->random, sizeof(model->random), 0),
                      sizeof(model->random));
     print_message("# seed %llu\n", (unsigned long long)model->random);
     queues_init(&model->queues, 12, job_id);
+    model->queues.passes_max = 1 + draw(model, 4);
     for (int i = 0; i < JOBS; i++)
         snprintf(model->jobs[i].id, sizeof(model->jobs[i].id), "%d", i);
     const struct bounds open = {
         false, UINT32_MAX, UINT32_MAX, { UINT32_MAX, UINT32_MAX, UINT32_MAX }
     };
     for (int i = 0; i < LIMITS; i++) {
-        model->of_limits[i] = model->of_queues[i] = open;
-        declare(&model->queues, limit_names[i], UINT32_MAX, UINT32_MAX);
+        struct bounds *bounds = &model->of_limits[i];
+        model->of_queues[i] = *bounds = open;
+        if (is_calm)
+            bounds->per_key = 1 + draw(model, 2);
+        if (is_calm)
+            bounds->total = 1 + draw(model, 3);
+        declare(&model->queues, limit_names[i], bounds->per_key, bounds->total);
         queues_register(&model->queues, slice_of(queue_names[i]));
     }
     for (int i = 0; i < STEPS; i++) {
@@ -543,7 +680,21 @@ static void next_item_has_all_slots_whatever_happens(void **state)
     for (int i = 0; i < LIMITS; i++)
         limits_forget(&model->queues, slice_of(limit_names[i]));
     queues_finish(&model->queues);
+    print_message("# slots were kept %u times\n", model->keepers);
+    assert_true(model->keepers || !is_calm);
     free(model);
+}
+
+static void next_item_has_all_slots_whatever_happens(void **state)
+{
+    (void)state;
+    run_model(false);
+}
+
+static void an_item_that_keeps_slots_waits_only_for_those_that_ran_before(void **state)
+{
+    (void)state;
+    run_model(true);
 }
 
 int main(void)
@@ -560,6 +711,7 @@ int main(void)
         cmocka_unit_test(queues_that_share_a_full_limit_take_turns),
         cmocka_unit_test(a_limit_knows_the_version_of_its_document_until_that_is_removed),
         cmocka_unit_test(next_item_has_all_slots_whatever_happens),
+        cmocka_unit_test(an_item_that_keeps_slots_waits_only_for_those_that_ran_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
