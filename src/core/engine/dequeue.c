@@ -482,15 +482,28 @@ static struct dequeue_seat *next_served(const struct environment *env,
     return NULL;
 }
 
-void engine_match_now(struct deferred *matching)
+static void match(struct environment *env)
 {
-    struct environment *env = container_of(matching, struct engine_share, matching)->env;
     waits_resume(env->engine, env);
     for (struct session *session; (session = best_session(env));)
         lease(first_of(&session->dequeues), env);
     struct environment *from;
     for (struct dequeue_seat *seat; (seat = next_served(env, &from));)
         lease(seat, from);
+}
+
+/* Slots may be kept for a run that no worker takes now, because those that could are busy or
+ * gone. They are freed as soon as a run that resumes, or a dequeue, gets nothing. */
+void engine_match_now(struct deferred *matching)
+{
+    struct environment *env = container_of(matching, struct engine_share, matching)->env;
+    bool again;
+    do {
+        match(env);
+        bool waits = env->fleet->seated > 0 ||
+                     queues_waiting_for(&env->queues, AUDIENCE_RESUMED) > 0;
+        again = waits && queues_free_untaken(&env->queues);
+    } while (again);
 }
 
 void dequeue_timed_out(struct timer *timer)

@@ -117,7 +117,7 @@ bool engine_take_slot(struct environment *env, struct slice run_id)
     const struct queue_item *first = queues_next(&env->queues, AUDIENCE_RESUMED);
     if (run->item.running)
         return true;
-    if ((first && first != &run->item) || !queues_has_slot(&env->queues, seat))
+    if (first ? first != &run->item : !queues_has_slot(&env->queues, seat))
         return false;
     queues_run(&env->queues, &run->item, seat);
     return true;
