@@ -82,8 +82,9 @@ static void add_limit(struct buf *out, const struct queues *queues, struct slice
     add_number(out, "override", settings->total_overridden, settings->total_override);
     add_moment(out, "overriddenAt", settings->total_overridden,
                settings->total_overridden_at);
-    buf_print(out, "},\"running\":%u,\"queued\":%u,\"paused\":%s}", figures.running,
-              figures.waiting, settings->paused ? "true" : "false");
+    buf_print(out, "},\"running\":%u,\"reserved\":%u,\"queued\":%u,\"paused\":%s}",
+              figures.running, figures.reserved, figures.waiting,
+              settings->paused ? "true" : "false");
 }
 
 static void add_key(struct buf *out, const struct queues *queues, struct slice name,
@@ -101,8 +102,9 @@ static void add_key(struct buf *out, const struct queues *queues, struct slice n
     add_number(out, "base", true, of_all.limit);
     add_number(out, "override", is_set, override.per_key);
     add_moment(out, "expiresAt", is_set, override.until);
-    buf_print(out, "},\"running\":%u,\"queued\":%u,\"paused\":%s}", figures.running,
-              figures.waiting, figures.settings.paused ? "true" : "false");
+    buf_print(out, "},\"running\":%u,\"reserved\":%u,\"queued\":%u,\"paused\":%s}",
+              figures.running, figures.reserved, figures.waiting,
+              figures.settings.paused ? "true" : "false");
 }
 
 /* key: absent for the limit itself. */
@@ -542,13 +544,13 @@ static const struct route routes[] = {
 static const struct schema schemas[] = {
     { "ConcurrencyLimit",
       "{id: string, name: string, perKey: ConcurrencyBound, total: ConcurrencyBound,"
-      " running: integer, queued: integer, paused: boolean}" },
+      " running: integer, reserved: integer, queued: integer, paused: boolean}" },
     { "ConcurrencyBound",
       "{current: integer|null, base: integer|null, override: integer|null,"
       " overriddenAt: datetime|null}" },
     { "ConcurrencyLimitKey",
       "{name: string, concurrencyKey: string, perKey: ConcurrencyKeyBound,"
-      " running: integer, queued: integer, paused: boolean}" },
+      " running: integer, reserved: integer, queued: integer, paused: boolean}" },
     { "ConcurrencyLimitUsage",
       "{running: ConcurrencyLimitRun[], queued: ConcurrencyLimitRun[],"
       " keys: ConcurrencyLimitKey[]}" },

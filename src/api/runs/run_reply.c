@@ -192,6 +192,8 @@ static void add_waiting(struct buf *out, const struct tracked *run,
         members_add_number(out, "limit", waiting->limit);
         members_add_number(out, "running", waiting->running);
     }
+    if (waiting->reserved)
+        members_add_number(out, "reserved", waiting->reserved);
     if (waiting->is_in_line)
         members_add_number(out, "ahead", waiting->ahead);
     if (waiting->reason == WAITING_NO_WORKER || waiting->reason == WAITING_VERSION)

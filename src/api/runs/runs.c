@@ -267,8 +267,8 @@ static const struct schema schemas[] = {
       "{reason: 'no_worker'|'version'|'storage_quota'|'queue_paused'|'queue_limit'"
       "|'concurrency_key'|'queue_total'|'limit_paused'|'limit'|'gate_paused'|'gate'"
       "|'environment_limit'|'room'|'delay'|'retry'|'waitpoint', limitName?: string, "
-      "limitKey?: string, since: "
-      "datetime, until?: datetime, limit?: integer, running?: integer, ahead?: integer,"
+      "limitKey?: string, since: datetime, until?: datetime, limit?: integer, "
+      "running?: integer, reserved?: integer, ahead?: integer,"
       " task?: string, message: string}" },
     { "RunGate", "{queue: string, concurrencyKey?: string}" },
     { "RunSchedule", "{id: string, ...}" },

@@ -52,13 +52,17 @@ static bool may_pause(const struct run *run)
     return run->status == RUN_RETRYING || run->started_at;
 }
 
-static void set_limit(struct waiting *waiting, enum waiting_reason reason, uint32_t limit,
-                      uint32_t running)
+/* Sets the reason if the limit leaves the run no slot. */
+static void check_limit(struct waiting *waiting, enum waiting_reason reason, uint32_t limit,
+                        uint32_t running, uint32_t reserved)
 {
+    if (waiting->reason != WAITING_FOR_NOTHING || running + reserved < limit)
+        return;
     waiting->reason = reason;
     waiting->has_limit = true;
     waiting->limit = limit;
     waiting->running = running;
+    waiting->reserved = running < limit ? reserved : 0;
 }
 
 static void set_named_limit(struct waiting *waiting, const struct limit_standing *standing)
@@ -72,8 +76,8 @@ static void set_named_limit(struct waiting *waiting, const struct limit_standing
     }
     if (!standing->is_total)
         waiting->limit_key = standing->key;
-    set_limit(waiting, is_gate ? WAITING_GATE : WAITING_LIMIT, standing->limit,
-              standing->running);
+    check_limit(waiting, is_gate ? WAITING_GATE : WAITING_LIMIT, standing->limit,
+                standing->running, standing->reserved);
 }
 
 /* Sets the limit that leaves the run no slot. Returns false if there is a slot. */
@@ -82,17 +86,14 @@ static bool look_at_limits(const struct tracked *run, const struct queue_standin
 {
     const struct queues *queues = &run->env->queues;
     bool has_key = run_rare(&run->run)->concurrency_key != NULL;
-    if (standing->running >= standing->limit)
-        set_limit(waiting,
-                  has_key && standing->limit ? WAITING_CONCURRENCY_KEY
-                                             : WAITING_QUEUE_LIMIT,
-                  standing->limit, standing->running);
-    else if (standing->total_running >= standing->total)
-        set_limit(waiting, WAITING_QUEUE_TOTAL, standing->total, standing->total_running);
-    else if (standing->of_limit.name.ptr)
+    check_limit(waiting,
+                has_key && standing->limit ? WAITING_CONCURRENCY_KEY : WAITING_QUEUE_LIMIT,
+                standing->limit, standing->running, standing->reserved);
+    check_limit(waiting, WAITING_QUEUE_TOTAL, standing->total, standing->total_running,
+                standing->total_reserved);
+    if (waiting->reason == WAITING_FOR_NOTHING && standing->of_limit.name.ptr)
         set_named_limit(waiting, &standing->of_limit);
-    else if (queues->running >= queues->limit)
-        set_limit(waiting, WAITING_ENVIRONMENT_LIMIT, queues->limit, queues->running);
+    check_limit(waiting, WAITING_ENVIRONMENT_LIMIT, queues->limit, queues->running, 0);
     return waiting->reason != WAITING_FOR_NOTHING;
 }
 

@@ -9,6 +9,7 @@
  *                 all slots of its keys together are              ─► queue_total
  *                 one of its limits is paused, has no free slot   ─► limit_paused, limit
  *                 one of its gates is                             ─► gate_paused, gate
+ *                 a free slot that is kept for another run counts as taken
  *                 all slots of the environment are                ─► environment_limit
  *                 none of these, in dev: no worker dequeues it    ─► no_worker
  *                 elsewhere: workers lack CPU or memory for it    ─► room
@@ -50,6 +51,7 @@ struct waiting {
     int64_t until;  /* Unix ms; 0: unknown */
     bool has_limit; /* limit and running are set */
     uint32_t limit, running;
+    uint32_t reserved; /* free slots that are kept for another run */
     /* The limit of limit_paused and limit, or the queue of gate_paused and gate; and the
      * key of its pool, empty for none. Borrowed from the queues. */
     struct slice limit_name, limit_key;

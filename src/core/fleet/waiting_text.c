@@ -156,12 +156,37 @@ static void explain_quota(const struct quota *project, struct buf *out)
               project->used, project->limit);
 }
 
+/* The token that reads the sentence may not be allowed to see the other run. */
+static void add_executing(const struct waiting *waiting, const char *execute,
+                          struct buf *out)
+{
+    if (waiting->reserved)
+        buf_print(out,
+                  ", %u %s, and %u is reserved for a run that was passed over %d times",
+                  waiting->running, execute, waiting->reserved, RESERVE_PASSES);
+    else
+        buf_print(out, ", and %u %s", waiting->running, execute);
+}
+
+static void explain_queue_limit(const struct tracked *run, const struct waiting *waiting,
+                                const char *of, struct buf *out)
+{
+    bool has_begun = run->run.execution == EXECUTION_WITH_WAITPOINTS;
+    buf_print(out, "The queue %.*s allows %u%s", SLICE_ARG(bytes_slice(run->run.queue)),
+              waiting->limit, of);
+    add_executing(waiting, "execute", out);
+    buf_print(out, "; the run %s when one ends or waits",
+              has_begun ? "continues" : "starts");
+}
+
 static void explain_limit(const struct tracked *run, const struct waiting *waiting,
                           struct buf *out)
 {
     const struct slice queue = bytes_slice(run->run.queue);
     bool has_begun = run->run.execution == EXECUTION_WITH_WAITPOINTS;
     const char *starts = has_begun ? "continues" : "starts";
+    bool is_of_key = waiting->reason == WAITING_CONCURRENCY_KEY;
+    const char *of_key = is_of_key ? " of its concurrencyKey" : "";
     if (waiting->reason == WAITING_ENVIRONMENT_LIMIT)
         buf_print(out,
                   "The environment has reached its concurrency limit, %u; the run %s when "
@@ -170,21 +195,17 @@ static void explain_limit(const struct tracked *run, const struct waiting *waiti
                   run->env->is_dev ? "dev-concurrency or env-concurrency"
                                    : "env-concurrency");
     else if (waiting->reason == WAITING_QUEUE_TOTAL)
-        buf_print(out,
-                  "The queue %.*s allows %u in total (combinedConcurrencyLimit), and %u "
-                  "execute; the run %s when one ends or waits",
-                  SLICE_ARG(queue), waiting->limit, waiting->running, starts);
+        explain_queue_limit(run, waiting, " in total (combinedConcurrencyLimit)", out);
     else if (!waiting->limit)
         buf_print(out, "The limit of the queue %.*s is 0; set a higher one",
                   SLICE_ARG(queue));
+    else if (waiting->reserved)
+        explain_queue_limit(run, waiting, of_key, out);
     else
         buf_print(out,
                   "The queue %.*s executes as many runs%s as its limit allows, %u; the run "
                   "%s when one ends or waits, or when you raise the limit",
-                  SLICE_ARG(queue),
-                  waiting->reason == WAITING_CONCURRENCY_KEY ? " of its concurrencyKey"
-                                                             : "",
-                  waiting->limit, starts);
+                  SLICE_ARG(queue), of_key, waiting->limit, starts);
 }
 
 static void explain_named_limit(const struct tracked *run, const struct waiting *waiting,
@@ -199,8 +220,8 @@ static void explain_named_limit(const struct tracked *run, const struct waiting 
     else if (waiting->limit_key.len)
         buf_print(out, " for the concurrencyKey %.*s",
                   SLICE_ARG(text_clip(waiting->limit_key)));
-    buf_print(out, ", and %u %s; the run %s when one ends or waits, or when you raise %s",
-              waiting->running, is_gate ? "hold it" : "execute",
+    add_executing(waiting, is_gate ? "hold it" : "execute", out);
+    buf_print(out, "; the run %s when one ends or waits, or when you raise %s",
               has_begun ? "continues" : "starts", is_gate ? "that queue's limit" : "it");
 }
 
