@@ -20,7 +20,7 @@ CIRCLES = {
     "api/bulk": [("bulk_work", {"bulk_cancel", "bulk_replay"})],
     "core/engine": [("apply", {"flight", "run_commands", "store_retry", "sweep", "waits"})],
     "net/http": [("http_reply", {"http_conn"})],
-    "core/live": [("feed", {"catch_up", "hub", "watch", "windows"})],
+    "core/live": [("feed", {"catch_up", "evaluation", "hub", "watch", "windows"})],
     "api/realtime": [("socket", {"socket_openings"})],
     "api/schedules": [("schedules", {"firing", "schedule_commands"})],
     "store/pg": [("pg_writer", {"pg_writers"})],

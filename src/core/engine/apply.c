@@ -120,3 +120,20 @@ void engine_apply(struct engine *engine, struct change *changes, size_t count)
         change_finish(change);
     }
 }
+
+/* Returns false while windows of the change's environment have yet to evaluate many
+ * others. */
+static bool may_apply(struct engine *engine, const struct change *change)
+{
+    const struct environment *env = engine_environment(engine, change->env);
+    return !env || !evaluation_is_full(&env->evaluation);
+}
+
+bool engine_apply_some(struct engine *engine, struct store_commit *commit, size_t *applied)
+{
+    struct timeslice timeslice = loop_timeslice(engine->loop);
+    while (*applied < commit->change_count &&
+           may_apply(engine, &commit->changes[*applied]) && timeslice_left(&timeslice))
+        engine_apply(engine, &commit->changes[(*applied)++], 1);
+    return *applied < commit->change_count;
+}

@@ -405,14 +405,10 @@ static void decide_into(struct flight *flight, struct flight *of, struct command
     flight->commit.change_count++;
 }
 
-/* Applies changes for a time slice. */
 static bool apply_some(struct store_commit *commit)
 {
     struct flight *flight = container_of(commit, struct flight, commit);
-    struct timeslice timeslice = loop_timeslice(flight->engine->loop);
-    while (flight->applied < commit->change_count && timeslice_left(&timeslice))
-        engine_apply(flight->engine, &commit->changes[flight->applied++], 1);
-    return flight->applied < commit->change_count;
+    return engine_apply_some(flight->engine, commit, &flight->applied);
 }
 
 static void claim_for(struct flight *flight, struct command *command)

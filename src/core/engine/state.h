@@ -119,6 +119,11 @@ uint64_t quota_share_of(void *owner, uint32_t number);
 /* Makes every change of a commit visible, in order. Takes ownership of the runs' texts. */
 void engine_apply(struct engine *engine, struct change *changes, size_t count);
 
+/* Makes more of its changes visible, for a time slice, after the first *applied of them.
+ * Returns true if some are left: the slice has ended, or the environment's windows have yet
+ * to evaluate as many changes as may wait. */
+bool engine_apply_some(struct engine *engine, struct store_commit *commit, size_t *applied);
+
 /* command.c */
 
 void command_prepare(struct command *command, struct engine *engine,

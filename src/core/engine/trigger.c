@@ -216,14 +216,10 @@ static unsigned marks_of(const struct trigger_op *op, const struct run *run)
 
 static void on_committed(struct store_commit *commit, enum store_status status);
 
-/* Applies changes for a time slice, so that many runs become visible over several turns. */
 static bool apply_some(struct store_commit *commit)
 {
     struct trigger_op *op = container_of(commit, struct trigger_op, commit);
-    struct timeslice timeslice = loop_timeslice(op->engine->loop);
-    while (op->applied < commit->change_count && timeslice_left(&timeslice))
-        engine_apply(op->engine, &commit->changes[op->applied++], 1);
-    return op->applied < commit->change_count;
+    return engine_apply_some(op->engine, commit, &op->applied);
 }
 
 /* Gives the item's id to later items with the same key. */

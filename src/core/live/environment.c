@@ -56,6 +56,7 @@ struct environment *environment_create(struct loop *loop, struct store *store,
     queues_init(&env->queues, concurrency, item_id);
     hub_init(&env->hub, env);
     windows_init(&env->windows, env);
+    evaluation_init(&env->evaluation, env);
     stats_init(&env->stats, loop_wall_ms(loop));
     for (int i = 0; i < VIEWS_MAX; i++)
         env->views[i].index = (uint8_t)i;
@@ -93,6 +94,7 @@ void environment_destroy(struct environment *env)
     table_finish(&env->runs);
     table_finish(&env->children);
     table_finish(&env->loads);
+    evaluation_finish(&env->evaluation);
     windows_finish(&env->windows);
     hub_finish(&env->hub);
     recent_finish(&env->recent);
@@ -270,8 +272,9 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     count_in(env, tracked);
     hub_append_run(&env->hub, tracked, &topics);
     publish(env, tracked, before.id[0] ? &before : NULL, &topics);
-    windows_evaluate(&env->windows, before.id[0] ? &before : NULL, &tracked->run, &topics);
     int status = before.id[0] ? before.status : -1;
+    if (env->windows.by_key.count)
+        evaluation_add(&env->evaluation, &before, &tracked->run);
     stats_note_run(&env->stats, status, tracked->run.status);
     task_table_note(&env->tasks, status, &tracked->run, loop_wall_ms(env->loop));
     if (env->figures)

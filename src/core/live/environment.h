@@ -2,7 +2,7 @@
  *
  *   run table: every unfinished run, and every run changed after `cold`
  *   hub:       topics, their orders, and their listeners
- *   windows:   the runs that live lists and counts show
+ *   windows:   the runs that live lists and counts show, as of environment_evaluated
  *   recent:    the ring of updates
  *   queues:    runs that wait for a worker
  *   stats:     samples of its activity
@@ -29,6 +29,7 @@
 #include "core/counters/stats.h"
 #include "core/counters/task_figures.h"
 #include "core/live/certainty.h"
+#include "core/live/evaluation.h"
 #include "core/live/history.h"
 #include "core/live/hub.h"
 #include "core/live/recent.h"
@@ -65,7 +66,8 @@ struct environment {
     /* Reads in progress: struct run_load by run id (run_read.h). */
     struct table loads;
     struct hub hub;
-    struct windows windows; /* live lists and counts */
+    struct windows windows;       /* live lists and counts */
+    struct evaluation evaluation; /* changes that the windows have yet to evaluate */
     struct recent recent;
     struct history history;
     struct queues queues;
@@ -148,6 +150,12 @@ static inline struct tracked *environment_find(const struct environment *env,
                                                struct slice id)
 {
     return table_find(&env->runs, id);
+}
+
+/* Returns the seq up to which the windows have evaluated every change. */
+static inline uint64_t environment_evaluated(const struct environment *env)
+{
+    return env->evaluation.count ? env->evaluation.first - 1 : env->applied;
 }
 
 /* Returns false if another process may have written since, so that nothing may be reported

@@ -19,9 +19,11 @@
  *     │       watch_visit_all ▼   feed_has_quota, feed_wait
  *     ├────────────────── watch.c: live lists, a difference each
  *     │                       │ ▲  windows_serve, windows_release
- *     └── windows.c ◄─────────┘ └─ windows_mark: in line for a visit
+ *     ├── windows.c ◄─────────┘ └─ windows_mark: in line for a visit
+ *     │       ▲  windows_evaluate
+ *     └── evaluation.c ◄── evaluation_run ── hub.c, before its visits
  *
- * Five files share one visit. A feed with more to send goes back into the hub's line, so no
+ * Six files share one visit. A feed with more to send goes back into the hub's line, so no
  * visit begins inside another. */
 #include "core/live/feed.h"
 
@@ -232,7 +234,8 @@ bool feed_in_sync(struct feed *feed)
 {
     struct hub *hub = &feed->env->hub;
     if (feed->lagging || !list_empty(&feed->catching) || !list_empty(&feed->visit) ||
-        !environment_is_certain(feed->env))
+        !environment_is_certain(feed->env) ||
+        (feed_watch_count(feed) && feed->env->evaluation.count))
         return false;
     if (hub_is_through(hub))
         hub->flushed = feed->env->applied; /* nothing has listened to the changes since */

@@ -286,7 +286,7 @@ static bool is_over(const struct round *round)
 
 bool hub_is_through(const struct hub *hub)
 {
-    return is_over(&hub->round) && is_over(&hub->later);
+    return is_over(&hub->round) && is_over(&hub->later) && !hub->env->evaluation.count;
 }
 
 /* Returns the feed of the topic's next listener; NULL: there is none. */
@@ -404,10 +404,11 @@ static bool flush(struct flusher *flusher)
 {
     struct hub *hub = container_of(flusher, struct hub, flusher);
     struct timeslice timeslice = loop_timeslice(hub->env->loop);
+    bool evaluated = evaluation_run(&hub->env->evaluation);
 
     if (!environment_is_certain(hub->env)) {
         certainty_wait(hub->env->certainty, &hub->silent);
-        return false;
+        return !evaluated;
     }
     for (struct feed *feed; (feed = next_feed(hub));) {
         bool skips = first_topic(hub) && !is_due(feed);
@@ -417,6 +418,8 @@ static bool flush(struct flusher *flusher)
         if (!skips)
             feed_visit(feed);
     }
+    if (!evaluated)
+        return true;
     hub->flushed = hub->env->applied;
     if (hub->marked_us)
         loop_wake(hub->env->loop, &hub->noter);

@@ -1,8 +1,8 @@
 /* tally.c - adds the changes since a count of the store to that count.
  *
- * A count has a seq up to which it includes everything. The store may be ahead of memory:
- * then the count waits until that seq is applied. Changes noted up to that seq are left
- * out. */
+ * A count has a seq up to which it includes everything. The store may be ahead: then the
+ * count waits until the changes up to that seq were applied and evaluated. Changes noted up
+ * to that seq are left out. */
 #include "core/live/tally.h"
 
 #include "base/log.h"
@@ -135,7 +135,7 @@ static void complete(struct tally_load *load)
 static void on_time(struct timer *timer)
 {
     struct tally_load *load = container_of(timer, struct tally_load, timer);
-    if (!load->status && load->env->applied < load->count.seq)
+    if (!load->status && environment_evaluated(load->env) < load->count.seq)
         wait(load, AHEAD_MS);
     else
         complete(load);

@@ -117,12 +117,19 @@ static const struct run *find_run(const struct watch *watch, const char *id)
 
 /* ---- a pass ---- */
 
+/* Returns the seq up to which the window has evaluated every change. */
+static uint64_t position(const struct window *window)
+{
+    uint64_t all = environment_evaluated(window->env);
+    return window->evaluated > all ? window->evaluated : all;
+}
+
 static void begin_pass(struct watch *watch)
 {
     if (!watch->fresh && watch->seen < watch->window->forgotten)
         watch->fresh = true;
     watch->pass_step = watch->window->step;
-    watch->pass_seq = watch->feed->env->applied;
+    watch->pass_seq = position(watch->window);
     watch->at[0] = '\0';
     watch->begun = false;
     page_drop(watch);
@@ -217,8 +224,8 @@ static bool send_rows(struct watch *watch)
         watch->fresh = false;
     if (frame_count() || begin || (watch->open && !more)) {
         watch->open = more;
-        frame_send_list(watch->feed, watch->id,
-                        more ? watch->feed->env->applied : watch->base, begin, more);
+        frame_send_list(watch->feed, watch->id, more ? position(window) : watch->base,
+                        begin, more);
     }
     return end == PASS_FULL || (end == PASS_OVER && watch->seen != window->step);
 }
@@ -274,7 +281,7 @@ static void send_counts(struct watch *watch)
     }
     watch->sent_step = tally->step;
     watch->counts_at = now + WATCH_COUNTS_MS;
-    wire_counts(watch->feed->view, watch->id, watch->feed->env->applied, tally->counts,
+    wire_counts(watch->feed->view, watch->id, position(watch->window), tally->counts,
                 &text);
     send_message(watch, &text);
 }

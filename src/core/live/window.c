@@ -125,6 +125,8 @@ bool window_evaluate(struct window *window, const struct run *run, bool wanted)
 {
     uint32_t at = window_find(window, run->id);
     bool had = is_at(window, at, run->id);
+    if (had && window_entry(window, at)->rev >= run->rev)
+        return false; /* it was added as it is now, after this change */
     if (!wanted) {
         if (had)
             remove_at(window, at);

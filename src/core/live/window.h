@@ -87,8 +87,9 @@ struct window *window_create(struct environment *env, struct query *query);
 /* Requires that no watch is left. */
 void window_destroy(struct window *window);
 
-/* Updates the window for the run as it is now; wanted: the query matches it. Returns true
- * if the set, or a run in it, has changed. */
+/* Updates the window for a change of a run; wanted: the query matches it. Ignores a change
+ * that the entry of the run includes already. Returns true if the set, or a run in it, has
+ * changed. */
 bool window_evaluate(struct window *window, const struct run *run, bool wanted);
 
 /* Removes the run of this id. Does nothing if it is not in the set. */

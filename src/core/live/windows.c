@@ -11,12 +11,6 @@
 
 enum { MINUTE_MS = 60 * 1000 };
 
-struct window_place {
-    struct window *window;
-    struct topic *topic; /* NULL: the place is at a status */
-    struct list link;    // topic::places or windows::by_status
-};
-
 static struct slice window_key(const void *value)
 {
     return query_key(((const struct window *)value)->query);
@@ -185,15 +179,10 @@ void windows_release(struct windows *windows, struct window *window)
 
 /* ---- changes ---- */
 
-struct window_change {
-    struct windows *windows;
-    const struct run *before, *after;
-};
-
-static void evaluate(const struct window_change *change, struct window *window)
+void windows_evaluate(struct window *window, const struct run *before,
+                      const struct run *after)
 {
     const struct query *query = window->query;
-    const struct run *before = change->before, *after = change->after;
     if (window->evaluated == after->rev)
         return;
     window->evaluated = after->rev;
@@ -206,45 +195,6 @@ static void evaluate(const struct window_change *change, struct window *window)
     if (window_evaluate(window, after, has) || counted != window->tally.step)
         windows_mark(window);
     window_load_begin(window, on_loaded);
-}
-
-static void evaluate_list(const struct window_change *change, const struct list *places)
-{
-    list_each (link, places)
-        evaluate(change, container_of(link, struct window_place, link)->window);
-}
-
-static void evaluate_topic(const struct window_change *change, enum topic_kind kind,
-                           const struct bytes *name)
-{
-    struct hub *hub = &change->windows->env->hub;
-    const struct topic *topic = name ? hub_find(hub, kind, bytes_slice(name)) : NULL;
-    if (topic)
-        evaluate_list(change, &topic->places);
-}
-
-/* A run may lose tags, and then no other topic of it leads to their windows. */
-static void evaluate_lost_tags(const struct window_change *change)
-{
-    const struct tag_list *before = change->before ? change->before->tags : NULL;
-    if (before == change->after->tags)
-        return;
-    for (uint32_t i = 0; before && i < before->count; i++)
-        evaluate_topic(change, TOPIC_TAG, before->names[i]);
-}
-
-void windows_evaluate_all(struct windows *windows, const struct run *before,
-                          const struct run *after, const struct run_topics *topics)
-{
-    const struct window_change change = { windows, before, after };
-    for (uint32_t i = 0; i < topics->count; i++)
-        evaluate_list(&change, &topics->list[i]->places);
-    evaluate_lost_tags(&change);
-    evaluate_topic(&change, TOPIC_TASK, after->task);
-    evaluate_topic(&change, TOPIC_QUEUE, after->queue);
-    evaluate_list(&change, &windows->by_status[after->status]);
-    if (before && before->status != after->status)
-        evaluate_list(&change, &windows->by_status[before->status]);
 }
 
 void windows_purge(struct windows *windows)

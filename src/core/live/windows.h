@@ -4,7 +4,7 @@
  * at the hub's topics (hub.h), and at the statuses of runs:
  *
  *   change of a run ─► topics of the hub: all, tags, batch, task, queue ─┬─► windows:
- *                      its status before and after ──────────────────────┘   evaluated once
+ *                      its status before and after ──────────────────────┘   evaluated once (evaluation.h)
  *
  * A window is at the first of these that its query names: batch, tags, tasks, queues,
  * statuses; with none of them, it is at the topic of all runs. So queries for other tasks,
@@ -20,15 +20,22 @@
 
 enum {
     /* Windows of one environment; a long query counts several times (query_cost). A new run
-     * may enter all of them within one turn. */
+     * may enter all of them. */
     WINDOWS_MAX = PROTOCOL_WATCHED,
     /* Windows of a project, including all its preview branches. */
     PROJECT_WINDOWS_MAX = 4 * WINDOWS_MAX,
 };
 
 struct environment;
-struct run_topics;
+struct topic;
 struct watch;
+
+/* One of the lists that lead a change to a window. */
+struct window_place {
+    struct window *window;
+    struct topic *topic; /* NULL: the place is at a status */
+    struct list link;    // topic::places or windows::by_status
+};
 
 struct windows {
     struct environment *env;
@@ -58,19 +65,11 @@ void windows_mark(struct window *window);
 /* Call this after a watch has left. Frees the window after the last one. */
 void windows_release(struct windows *windows, struct window *window);
 
-/* Evaluates a changed run for all windows that it may concern. before: its previous state;
- * NULL: it was created. topics: those that it is in now. */
-void windows_evaluate_all(struct windows *windows, const struct run *before,
-                          const struct run *after, const struct run_topics *topics);
+/* Evaluates a change of a run for the window, unless it was evaluated already: a window may
+ * have several places that the change concerns. before: the previous state; NULL: the run
+ * was created. */
+void windows_evaluate(struct window *window, const struct run *before,
+                      const struct run *after);
 
 /* Removes the final runs that retention has removed. */
 void windows_purge(struct windows *windows);
-
-/* Calls windows_evaluate_all, unless nothing is watched. */
-static inline void windows_evaluate(struct windows *windows, const struct run *before,
-                                    const struct run *after,
-                                    const struct run_topics *topics)
-{
-    if (windows->by_key.count)
-        windows_evaluate_all(windows, before, after, topics);
-}

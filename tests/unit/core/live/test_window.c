@@ -13,10 +13,11 @@ static struct window *make(void)
     return window;
 }
 
-/* Ids sort by their number. */
+/* Ids sort by their number. Each call is a later change. */
 static struct run run_of(unsigned number, uint32_t version)
 {
-    struct run run = { .version = version, .rev = version, .created_at = number };
+    static uint64_t changes;
+    struct run run = { .version = version, .rev = ++changes, .created_at = number };
     snprintf(run.id, sizeof(run.id), "run_%06u", number);
     return run;
 }
@@ -115,6 +116,22 @@ static void run_that_joined_and_left_after_a_step_is_not_shown_at_it(void **stat
     window_destroy(window);
 }
 
+/* A run that was read from memory or the store may be newer than changes that the window has
+ * yet to evaluate. */
+static void change_that_the_entry_includes_is_ignored(void **state)
+{
+    (void)state;
+    struct window *window = make();
+    struct run earlier = run_of(1, 1), later = run_of(1, 2), last = run_of(1, 3);
+    window_add(window, &later);
+    assert_false(window_evaluate(window, &earlier, false));
+    assert_false(window_evaluate(window, &later, true));
+    assert_int_equal(window_entry(window, 0)->version, 2);
+    assert_true(window_evaluate(window, &last, false));
+    assert_int_equal(window->count, 0);
+    window_destroy(window);
+}
+
 static void full_window_drops_the_oldest_runs(void **state)
 {
     (void)state;
@@ -172,6 +189,7 @@ int main(void)
         cmocka_unit_test(entries_stay_ordered_whatever_joins_and_leaves),
         cmocka_unit_test(window_shows_its_runs_at_an_earlier_step),
         cmocka_unit_test(run_that_joined_and_left_after_a_step_is_not_shown_at_it),
+        cmocka_unit_test(change_that_the_entry_includes_is_ignored),
         cmocka_unit_test(full_window_drops_the_oldest_runs),
         cmocka_unit_test(oldest_departures_are_forgotten),
         cmocka_unit_test(period_and_retention_remove_runs),

@@ -105,6 +105,7 @@ static void change_is_evaluated_only_by_windows_that_it_may_concern(void **state
     for (int i = 0; i < CASES; i++)
         made[i] = windows_find(windows, query_create(&cases[i].filter, 0));
     create_of(world, "run_1", "mail", "b_1");
+    world_settle(world);
     for (int i = 0; i < CASES; i++) {
         assert_int_equal(made[i]->evaluated == world->env->applied, cases[i].is_judged);
         windows_release(windows, made[i]);
