@@ -39,6 +39,7 @@ struct loop {
     int64_t alarm_at;     /* in loop_now_ms time; INT64_MAX: the alarm is off */
     bool timers_running;
     bool worked; /* a callback ran in this turn */
+    bool behind; /* a flusher had more to do than fitted into the last turn */
     bool over;   /* the share is used up; noted because thousands of sockets may ask */
 
     int64_t turn_cpu_ns;  /* thread CPU time when the turn began */
@@ -127,13 +128,20 @@ static void run_line(struct loop *loop, struct list *awake)
         struct flusher *flusher = container_of(list_take(&due), struct flusher, link);
         flusher->awake = false;
         loop->worked = true;
-        if (flusher->fn(flusher))
+        if (flusher->fn(flusher)) {
             loop_wake(loop, flusher);
+            loop->behind = true;
+        }
     }
 }
 
+/* Flushers that were behind have a whole share of work left. What was collected for the
+ * last ones meanwhile, such as responses, does not wait for it. */
 static void run_flushers(struct loop *loop)
 {
+    if (loop->behind)
+        run_line(loop, &loop->last);
+    loop->behind = false;
     run_line(loop, &loop->awake);
     run_line(loop, &loop->last);
 }

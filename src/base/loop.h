@@ -29,7 +29,9 @@ struct deferred {
  * called even if no time is left, and then does one unit of work (struct timeslice). */
 struct flusher {
     bool (*fn)(struct flusher *flusher);
-    bool runs_last; /* called after all others in the same turn: for what they collected */
+    /* Called after all others in the same turn: for what they collected. While others have
+     * more to do than fits into a turn, it is also called before them. */
+    bool runs_last;
     bool awake;
     struct list link; // loop::awake or last; linked while awake
 };

@@ -138,6 +138,24 @@ static void late_flusher_is_called_after_the_others_in_the_same_turn(void **stat
     assert_heard("fo");
 }
 
+/* The other flusher has more to do than fits into a turn. */
+static void late_flusher_does_not_wait_for_one_that_is_behind(void **state)
+{
+    (void)state;
+    world.other.runs_last = true;
+    world.flushes = 3;
+    loop_wake(world.loop, &world.flusher);
+    for (int turn = 1; turn <= 3; turn++) {
+        loop_wake(world.loop, &world.other);
+        loop_turn(world.loop, 1);
+        assert_heard(turn == 1 ? "fo" : "of");
+    }
+    loop_wake(world.loop, &world.flusher);
+    loop_wake(world.loop, &world.other);
+    loop_turn(world.loop, 1);
+    assert_heard("fo");
+}
+
 static void both_clocks_advance_together(void **state)
 {
     (void)state;
@@ -387,6 +405,8 @@ int main(void)
             a_turn_runs_timers_then_deferred_calls_then_flushers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             late_flusher_is_called_after_the_others_in_the_same_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(late_flusher_does_not_wait_for_one_that_is_behind,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(loop_begin_share_restarts_the_budget, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(both_clocks_advance_together, set_up, tear_down),
