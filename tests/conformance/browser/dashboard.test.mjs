@@ -307,6 +307,7 @@ describe("a run", () => {
     for (const [name, text] of [["curl", "$TRIGGER_SECRET_KEY"], ["SDK", "tasks.trigger"], ["Python", "urllib.request"]]) {
       await page.getByRole("button", { name, exact: true }).click();
       await shows(page.getByRole("dialog"), text);
+      assert.ok(!(await page.getByRole("dialog").textContent()).includes("task/process-order"), "the task's own queue is its default");
     }
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Replay…" }).click();
@@ -423,6 +424,22 @@ describe("a run", () => {
     await page.getByLabel("Search logs").fill("line 5123 ");
     await until(async () => (await page.locator(".log-row").count()) === 1, { what: "the line that matches the search" });
     await gateway.post(`/api/v2/runs/${id}/cancel`, {});
+  });
+
+  test("that has not started shows the time in its queue, why it waits and until when; one that expired says so", async (t) => {
+    const id = await world.trigger("process-order", order(80), { delay: "3h" }), expired = await world.trigger("no-such-task", {}, { ttl: "1s" });
+    const page = await open(t, at(`runs/${id}`)), line = page.locator(".trace-lines > li").first();
+    await shows(page.locator(".waiting"), "in 2 h 59 min");
+    await line.locator(".bar-queue").waitFor();
+    assert.equal(await line.locator(".bar-line").count(), 0, "no time of execution");
+    assert.ok(!(await page.getByRole("region", { name: "Details" }).textContent()).includes("Attempts"));
+    await judge(page);
+    await gateway.post(`/api/v2/runs/${id}/cancel`, {});
+    await world.reaches(expired, "EXPIRED");
+    await page.goto(gateway.url + at(`runs/${expired}`));
+    await page.getByRole("heading", { name: "The run expired: no worker started it within 1s" }).waitFor();
+    await page.getByText("This run ended before a worker started it.").waitFor();
+    await judge(page);
   });
 
   test("that does not exist is reported as not found, and so is another user's project", async (t) => {
@@ -661,7 +678,7 @@ describe("the other views", () => {
     await until(async () => (await gateway.get("/api/v1/deployments/current", { key: keys.prod })).json.shortCode === link.split("/").at(-1), { what: "the first version is the current one again" });
     await judge(page);
     await page.goto(gateway.url + at("workers", { env: "prod" }));
-    await page.getByText("Supervise role").waitFor();
+    await shows(page.getByRole("table").first(), "Supervisor");
     const id = await world.trigger("send-email", { to: "prod@example.com" }, { key: keys.prod });
     await page.goto(gateway.url + at("runs", { env: "prod" }));
     await shows(row(page, id), "Completed");
@@ -764,6 +781,25 @@ describe("the other views", () => {
     await button("Sign in").click();
     await page.getByRole("heading", { name: "Keys and tokens" }).waitFor();
     assert.notEqual(await page.evaluate(() => sessionStorage.getItem("runcast.token")), keys.pat, "the tab does not keep the token");
+  });
+
+  test("tables show all of their columns on a small screen, without scrolling, and each row is low", async (t) => {
+    const long = "resize-images-and-publish-them-to-the-content-delivery-network", token = (await gateway.post("/api/v1/waitpoints/tokens", { timeout: "2h", tags: ["approval", "order_1"] })).json.id;
+    await world.trigger(long, {}, { ttl: "1s" });
+    await gateway.post("/api/v2/tasks/batch", { items: Array.from({ length: 500 }, () => ({ task: long, payload: "{}", options: { ttl: "1s", tags: ["campaign"] } })) });
+    await gateway.post("/api/v1/schedules", { task: "daily-report", cron: "30 9 * * 1-5", timezone: "America/Argentina/ComodRivadavia", deduplicationKey: "wide", externalId: "customer-42" });
+    if (!(await gateway.get("/api/v1/deployments", { key: keys.prod })).json.data.length) await deploy(gateway);
+    const page = await open(t, at("overview"), { viewport: { width: 1024, height: 768 } });
+    for (const [view, text, env] of [["overview", long], ["batches", "campaign"], ["schedules", "customer-42"], ["waitpoints", "approval"], ["deployments", "4.8.3", "prod"], ["workers", "shop.ts"], ["tokens", "this tab"], ["queues", "payments"]]) {
+      await page.goto(gateway.url + at(view, { env: env ?? "dev" }));
+      await until(async () => (await page.locator("table").allTextContents()).join().includes(text), { what: `${view} shows ${text}` });
+      const sizes = await page.evaluate(() => ({
+        page: document.documentElement.scrollWidth - innerWidth, tables: [...document.querySelectorAll(".scroll")].map((box) => box.scrollWidth - box.clientWidth),
+        heights: Math.max(...[...document.querySelectorAll("tbody tr")].map((row) => row.clientHeight)),
+      }));
+      assert.ok(sizes.page <= 0 && sizes.tables.every((over) => over <= 0) && sizes.heights < 150, `${view}: ${JSON.stringify(sizes)}`);
+    }
+    await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, {});
   });
 
   test("links that the CLI prints open a page: the error of a build, or the runs", async (t) => {
@@ -909,7 +945,7 @@ describe("a version that declares features which the gateway lacks", () => {
     const { deployment } = await builder.build(tasks);
     assert.equal((await deploying).status, 200);
     const page = await open(t, at(`deployments/${deployment.id}`, { env: "prod" }), { of: own });
-    const marks = page.getByRole("region", { name: "Tasks" }).locator(".run-link", { hasText: "not supported" });
+    const marks = page.getByRole("region", { name: "Tasks" }).locator(".task-grid > div", { hasText: "not supported" });
     await marks.first().waitFor();
     assert.match((await marks.allTextContents()).join(), /^chat/);
     await warns(page, `${ofAgents}: a run that chats`);

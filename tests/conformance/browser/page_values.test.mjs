@@ -51,6 +51,15 @@ describe("spans that a lost process left open", () => {
   });
 });
 
+describe("the time in a queue", () => {
+  test("is all of the time of a run that has not started, and that before the start of another one", () => {
+    const lineOf = (run) => { const { queued, end, span: { start } } = linesOf(treeOf([], run), new Set(), began + 500).lines[0]; return [queued, start, end].map((at) => at && at - began); };
+    assert.deepEqual(lineOf({ status: "QUEUED", finishedAt: undefined }), [0, 0, 500]);
+    assert.deepEqual(lineOf({ status: "EXECUTING", finishedAt: undefined, startedAt: time(0) }), [undefined, 0, 500]);
+    assert.deepEqual(lineOf({ status: "EXECUTING", finishedAt: undefined, startedAt: time(0), queuedAt: time(-70) }), [-70, 0, 500]);
+  });
+});
+
 describe("the time axis", () => {
   const labels = (total, width) => ticksOf(total, width).map(roundText);
 
@@ -117,6 +126,10 @@ describe("errors of runs", () => {
     assert.deepEqual(internal("MAX_DURATION_EXCEEDED"), { code: "MAX_DURATION_EXCEEDED", text: "The run took longer than its maxDuration of 60 s", detail: "", isOutput: false });
     assert.equal(internal("TASK_RUN_STALLED_EXECUTING").text, "The worker of the run stopped responding");
     assert.deepEqual(headlineOf({ name: "TypeError", message: "x (CONSTANT_OF_MINE) is not a function" }), { text: "TypeError: x (CONSTANT_OF_MINE) is not a function" });
+  });
+
+  test("an expired run is described by its time limit", () => {
+    assert.equal(headlineOf({ name: "Error", message: "Run expired because the TTL (10m) was reached" }).text, "The run expired: no worker started it within 10m");
   });
 
   test("text next to an internal code is kept: an exit code, a signal, a reason", () => {

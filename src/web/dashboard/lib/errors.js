@@ -33,6 +33,8 @@ const meanings = {
 /** Returns the headline of an error: { code, text, detail, isOutput }. For an internal code, text is its meaning, and detail is
  * the rest of the message, such as an exit code. isOutput: the stack is output of the process instead of frames. */
 export function headlineOf({ name, message = "" }, limit) {
+  const expired = /^Run expired because the TTL \((.+)\) was reached$/.exec(message);
+  if (expired) return { text: `The run expired: no worker started it within ${expired[1]}` };
   const code = /\(([A-Z][A-Z0-9_]{5,})\)/.exec(message)?.[1] ?? (Object.hasOwn(meanings, message) ? message : undefined);
   const known = code && Object.keys(meanings).find((one) => one === code || (one.endsWith("_") && code.startsWith(one)));
   if (!known) return { text: `${name ?? "Error"}: ${message}` };

@@ -17,8 +17,9 @@ function python(value, indent = "") {
   return JSON.stringify(value);
 }
 
-/** Returns [name, text] for each language: code that triggers such a run. */
-export function snippetsOf({ taskIdentifier, payload, tags, queue }, origin = gatewayUrl) {
+/** Returns [name, text] for each language: code that triggers such a run. The task's own queue is its default. */
+export function snippetsOf({ taskIdentifier, payload, tags, queue: itsQueue }, origin = gatewayUrl) {
+  const queue = itsQueue === `task/${taskIdentifier}` ? undefined : itsQueue;
   const options = { ...tags?.length && { tags }, ...queue && { queue: { name: queue } } }, hasOptions = Object.keys(options).length > 0;
   const body = { payload, ...hasOptions && { options } }, path = `/api/v1/tasks/${encodeURIComponent(taskIdentifier)}/trigger`;
   const sdkOptions = { ...tags?.length && { tags }, ...queue && { queue } };

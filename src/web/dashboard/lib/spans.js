@@ -54,10 +54,13 @@ export function endOf(span, now) {
   return span.endsBy ?? (span.run.finishedAt ? Math.max(ms(span.run.finishedAt), span.start) : now);
 }
 
-/** Returns when a run entered its queue, if that was before the start of its span. */
-function queuedOf({ isRun, run, start }) {
-  const at = isRun && ms(run.queuedAt ?? run.createdAt);
-  return at && at < start ? at : undefined;
+/** Returns true for a run that no worker has started: all of its time is that in the queue. */
+export const hasNotStarted = ({ isRun, run }) => Boolean(isRun) && !run.startedAt;
+
+/** Returns when a run entered its queue, if that was before the start of its span or the run has not started. */
+function queuedOf(span) {
+  const at = span.isRun && ms(span.run.queuedAt ?? span.run.createdAt);
+  return at && (at < span.start || hasNotStarted(span)) ? at : undefined;
 }
 
 /** Returns { lines, from, to }: the visible lines, { span, depth, isOpen, queued, end, hasChildren }, and their time range. */

@@ -51,7 +51,13 @@ export function age(ms) {
 }
 
 export const ago = (time, now = Date.now()) => time ? (now - new Date(time) < 1000 ? "now" : `${age(now - new Date(time))} ago`) : "–";
-export const until = (time, now = Date.now()) => time ? (new Date(time) <= now ? "now" : `in ${age(new Date(time) - now)}`) : "–";
+
+/** "in 48 s", "in 59 min", "in 2 h 58 min", "in 3 d 4 h", "in 89 d". */
+export function until(time, now = Date.now()) {
+  if (!time) return "–";
+  const left = new Date(time) - now, hours = left / 3_600_000;
+  return left <= 0 ? "now" : `in ${hours < 1 || hours >= 240 ? age(left) : duration(left)}`;
+}
 
 /** Returns the ms from the start of a run until its end or now. */
 export function runDuration(run, now = Date.now()) {

@@ -142,14 +142,14 @@ export function MenuItem({ checked, children, ...rest }) {
   );
 }
 
-/** A table whose columns are [title, cell(row), class]. */
-export function Table({ label, columns, rows, rowKey = "id", onRow }) {
+/** A table whose columns are [title, cell(row), class]. chosen: the key of a row to emphasize. */
+export function Table({ label, columns, rows, rowKey = "id", chosen }) {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
       <table>
         <thead><tr>{columns.map(([title, , name]) => <th key={title} scope="col" class={name}>{name === "actions-cell" ? <span class="hidden">{title}</span> : title}</th>)}</tr></thead>
         <tbody>{rows.map((row) => (
-          <tr key={row[rowKey]} class={onRow ? "clickable" : ""} onClick={onRow && ((event) => { if (!event.target.closest("a, button, input")) onRow(row); })}>
+          <tr key={row[rowKey]} class={chosen !== undefined && row[rowKey] === chosen ? "chosen" : undefined}>
             {columns.map(([title, cell, name]) => <td key={title} class={name} data-title={name === "actions-cell" ? undefined : title}>{cell(row)}</td>)}
           </tr>
         ))}</tbody>

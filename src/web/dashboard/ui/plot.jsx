@@ -9,6 +9,9 @@ const widthOf = (element) => Math.max(element.getBoundingClientRect().width, min
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const isMissing = (value) => value === null || value === undefined;
 
+/** The indexes of values without a neighbor, to which no line leads. */
+const lonely = (values) => [...values.keys()].filter((at) => !isMissing(values[at]) && isMissing(values[at - 1]) && isMissing(values[at + 1]));
+
 let ruler;
 /** Returns the px that the labels of the value axis need. */
 function widthOfLabels(labels) {
@@ -18,13 +21,15 @@ function widthOfLabels(labels) {
 }
 
 /** times: seconds; series: [{ label, tone, values, now }]; now: the value in the legend, if it is not the last value;
- * unit: formats a value; isWhole: values are counts, so no tick is between two of them. */
-export function Plot({ title, times, series, unit = (value) => value.toLocaleString("en"), from, to, isWhole = false }) {
+ * unit: formats a value; isWhole: values are counts, so no tick is between two of them; per: follows the title; none: shown
+ * if there is no value above 0. */
+export function Plot({ title, per, none, times, series, unit = (value) => value.toLocaleString("en"), from, to, isWhole = false }) {
   const box = useRef(), { theme, clock } = useSettings(), plot = useRef();
-  const shape = JSON.stringify([series.map(({ label }) => label), theme, clock]);
   const data = [times, ...series.map(({ values }) => values)], latest = useRef(data), range = useRef([from, to]);
+  const isEmpty = none && series.every(({ values }) => !values.some(Boolean));
   latest.current = data;
   range.current = [from, to];
+  const shape = JSON.stringify([series.map(({ label }) => label), theme, clock, isEmpty]);
 
   useEffect(() => {
     const axis = { stroke: color("dim"), grid: { stroke: color("line"), width: 1 }, ticks: { show: false }, font, labelFont: font };
@@ -34,8 +39,8 @@ export function Plot({ title, times, series, unit = (value) => value.toLocaleStr
         width: widthOf(box.current), height, padding: [10, edge, 0, 0], legend: { show: false }, cursor: { y: false, points: { size: 6 } },
         tzDate: (ts) => clock === "utc" ? UPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000),
         scales: { x: { range: () => range.current }, y: { range: (_, __, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
-        axes: [{ ...axis, size: 26, space: 64, values: "{HH}:{mm}" }, { ...axis, size: (_, labels) => widthOfLabels(labels), space: 32, values: (_, ticks) => ticks.map((tick) => isWhole && tick % 1 ? "" : unit(tick)) }],
-        series: [{}, ...series.map(({ label, tone, values }) => ({ label, stroke: color(tone), fill: `color-mix(in srgb, ${color(tone)} 12%, transparent)`, width: 1.5, points: { show: values.includes(null), size: 4 }, spanGaps: false }))],
+        axes: [{ ...axis, size: 26, space: 64, values: "{HH}:{mm}" }, { ...axis, size: (_, labels) => widthOfLabels(labels), space: 32, values: (_, ticks) => ticks.map((tick) => (isWhole && tick % 1) || (isEmpty && tick) ? "" : unit(tick)) }],
+        series: [{}, ...series.map(({ label, tone }) => ({ label, stroke: color(tone), fill: `color-mix(in srgb, ${color(tone)} 12%, transparent)`, width: 1.5, points: { show: true, size: 4, fill: color(tone), filter: (self, at) => lonely(self.data[at]) }, spanGaps: false }))],
       }, latest.current, box.current);
     };
     create();
@@ -50,8 +55,8 @@ export function Plot({ title, times, series, unit = (value) => value.toLocaleStr
   const shown = series.map(({ label, tone, values, now = values.at(-1) }) => ({ label, tone, text: isMissing(now) ? undefined : unit(now) }));
   return (
     <section class="panel plot" aria-label={title}>
-      <header><h2>{title}</h2><ul class="legend">{shown.map(({ label, tone, text }) => <li key={label}><i class={`dot-${tone}`} />{label} <b>{text ?? "–"}</b></li>)}</ul></header>
-      <div class="body"><div role="img" aria-label={`${title}: ${shown.map(({ label, text }) => `${label} ${text ?? "no data"}`).join(", ")}`} ref={box} /></div>
+      <header><h2>{title}{per && <small class="dim"> {per}</small>}</h2><ul class="legend">{shown.map(({ label, tone, text }) => <li key={label}><i class={`dot-${tone}`} />{label} <b>{text ?? "–"}</b></li>)}</ul></header>
+      <div class="body">{isEmpty && <p class="plot-none">{none}</p>}<div role="img" aria-label={`${title}: ${shown.map(({ label, text }) => `${label} ${text ?? "no data"}`).join(", ")}`} ref={box} /></div>
     </section>
   );
 }

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { withRuns } from "../lib/batches.js";
+import { summaryOf, useDetails } from "../lib/details.js";
 import { useWatch } from "../lib/live.js";
 import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
@@ -32,6 +33,12 @@ export function Progress({ byStatus, total }) {
   );
 }
 
+/** The payload of a run in one line. */
+function Glimpse({ place, run }) {
+  const text = summaryOf(useDetails(place, run.id), 100);
+  return <code class="dim glimpse" title={text}>{text}</code>;
+}
+
 function Batch({ place }) {
   const mirror = useWatch(place, { batch: place.id, from: "2000-01-01T00:00:00Z" }, { limit: 200, counts: true }), back = addressOf({ ...place, id: undefined, query: {} });
   const { data, error } = useQuery([place.ref, place.env, place.id], () => session.request(place, "GET", `/api/v2/batches/${encodeURIComponent(place.id)}`), { everyMs: 2000 });
@@ -46,7 +53,7 @@ function Batch({ place }) {
         <Facts rows={[["Runs", data.runCount.toLocaleString("en")], ["Failed", countOf(counts.byStatus, failed) > 0 && <a href={addressOf({ ...place, view: "runs", id: undefined, query: { batch: place.id, status: failed.join(",") } })}>{countOf(counts.byStatus, failed).toLocaleString("en")}</a>], ["Tags", tags.length > 0 && <span class="row">{tags.map((tag) => <Tag key={tag} href={addressOf({ ...place, view: "runs", id: undefined, query: { tag } })}>{tag}</Tag>)}</span>], ["Created", <Time at={data.createdAt} />], ["Idempotency key", data.idempotencyKey]]} />
       </div></section>
       {rows.length > 0 && <Table label="Runs of the batch" rows={rows} columns={[
-        ["Task", (run) => <a href={addressOf({ ...place, view: "runs", id: run.id })}>{run.taskIdentifier}</a>], ["Run", (run) => <code class="dim">{run.id}</code>], ["Status", (run) => <Status status={run.status} />], ["Created", (run) => <Time at={run.createdAt} relative />, "number"],
+        ["Task", (run) => <a class="batch-name" href={addressOf({ ...place, view: "runs", id: run.id, query: {} })}><b>{run.taskIdentifier}</b> <code class="dim" title={run.id}>…{run.id.slice(-8)}</code></a>], ["Payload", (run) => <Glimpse place={place} run={run} />], ["Status", (run) => <Status status={run.status} />], ["Created", (run) => <Time at={run.createdAt} relative />, "number"],
       ]} />}
     </Page>
   );
@@ -68,7 +75,7 @@ function List({ place }) {
   { payload: { to: "bob@example.com" } },
 ]);`}</pre></Empty>}
       {rows.length > 0 && <Table label="Batches" rows={rows} columns={[
-        ["Batch", (one) => <a class="batch-name" href={addressOf({ ...place, id: one.id, query: {} })}><b>{one.task ?? "Batch"}</b> <code class="dim">{one.id}</code></a>],
+        ["Batch", (one) => <a class="batch-name" title={`${one.task ?? "Batch"} ${one.id}`} href={addressOf({ ...place, id: one.id, query: {} })}><b>{one.task ?? "Batch"}</b> <code class="dim">{one.id}</code></a>, "id-cell"],
         ["Tags", (one) => one.tags?.length > 0 && <span class="row">{one.tags.slice(0, 2).map((tag) => <Tag key={tag}>{tag}</Tag>)}</span>],
         ["Status", (one) => <State batch={one} byStatus={one.byStatus} />],
         ["Progress", (one) => <span class="progress-cell"><span>{one.endedCount.toLocaleString("en")} / {one.runCount.toLocaleString("en")}</span><Progress byStatus={one.byStatus ?? {}} total={one.runCount} /></span>, "wide-cell"],

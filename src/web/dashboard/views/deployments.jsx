@@ -77,7 +77,7 @@ function Deployment({ place }) {
     return { ...found, before: at < 0 ? undefined : all.slice(at + 1).find(({ status }) => status === "DEPLOYED"), ...await session.request(place, "GET", `/api/v1/deployments/${encodeURIComponent(found?.id ?? place.id)}`) };
   }, { everyMs: 2000 });
   const back = addressOf({ ...place, id: undefined, query: {} });
-  if (!data) return <Page title="Deployment">{error ? <><Problem error={error} /><p><a href={back}>Show all deployments</a></p></> : <Loading />}</Page>;
+  if (!data) return <Page title="Deployment">{error?.status === 404 ? <Empty title="Deployment not found"><p>{place.env} has no deployment <code>{place.id}</code>.</p><p><a href={back}>Show all deployments</a></p></Empty> : error ? <Problem error={error} /> : <Loading />}</Page>;
   const isKnown = !current.isLoading, isCurrent = current.data?.id === data.id, tasks = data.worker?.tasks ?? [];
   return (
     <Page title={data.version} subtitle={<span class="row"><a class="back" href={back}><Icon name="left" size={14} />Deployments</a><State status={data.status} />{isCurrent && <em class="mini current">current</em>}<Id>{data.id}</Id></span>}
@@ -86,13 +86,17 @@ function Deployment({ place }) {
       {data.errorData && <section class="failure" aria-label="Error"><h2>{data.errorData.name ? `${data.errorData.name}: ` : ""}{data.errorData.message}</h2>{(data.errorData.stack ?? data.errorData.stderr) && <pre class="stack-trace" tabIndex={0}>{data.errorData.stack ?? data.errorData.stderr}</pre>}</section>}
       <Warnings warnings={data.worker?.warnings} />
       <div class="columns">
-        <section class="panel" aria-label="Build"><header><h2>Build log</h2></header><div class="body"><Log place={place} deployment={data} /></div></section>
+        <div class="stack">
+          {tasks.length > 0 && <section class="panel" aria-label="Tasks"><header><h2>Tasks</h2><span class="dim">{tasks.length}</span></header>
+            {data.before && <div class="pad"><Changes place={place} tasks={tasks} before={data.before} /></div>}
+            <div class="task-grid">{tasks.map(({ slug, filePath }) => <div key={slug}><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a>{warningOf(data.worker.warnings, slug) && <em class="mini" title={warningOf(data.worker.warnings, slug).message}>not supported</em>}<small class="dim">{filePath}</small></div>)}</div></section>}
+          <section class="panel" aria-label="Build"><header><h2>Build log</h2></header><div class="body"><Log place={place} deployment={data} /></div></section>
+        </div>
         <aside class="stack">
           <section class="panel" aria-label="Details"><header><h2>Details</h2></header><div class="body"><Facts rows={[
             ["Created", data.createdAt && <Time at={data.createdAt} />], ["Deployed", data.deployedAt && <Time at={data.deployedAt} />], ["Duration", data.deployedAt && data.createdAt && duration(new Date(data.deployedAt) - new Date(data.createdAt))], ["By", data.git?.commitAuthorName], ["Short code", data.shortCode], ["Runtime", data.runtime], ["SDK", <VersionCell place={place} deployment={data} show={({ sdk }) => sdk} />], ["Commit", data.git?.commitSha && <><code>{data.git.commitSha.slice(0, 8)}</code> {data.git.commitMessage?.split("\n")[0]}</>], ["Branch", data.git?.commitRef], ["Triggered via", data.triggeredVia],
             ["Runs", <a href={addressOf({ ...place, view: "runs", id: undefined, query: { version: data.version } })}>Show runs of this version</a>],
           ]} /></div></section>
-          {tasks.length > 0 && <section class="panel" aria-label="Tasks"><header><h2>Tasks</h2><span class="dim">{tasks.length}</span></header><div class="body">{data.before && <Changes place={place} tasks={tasks} before={data.before} />}{tasks.map(({ slug, filePath }) => <div key={slug} class="run-link"><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a>{warningOf(data.worker.warnings, slug) && <em class="mini" title={warningOf(data.worker.warnings, slug).message}>not supported</em>}<span class="dim">{filePath}</span></div>)}</div></section>}
         </aside>
       </div>
       {isPromoting && <PromoteDialog place={place} version={data.version} current={current.data} onClose={() => setPromoting(false)} onDone={() => { current.reload(); reload(); }} />}
@@ -114,11 +118,11 @@ function List({ place }) {
         ["Version", (one) => <span class="nowrap"><a href={addressOf({ ...place, id: one.shortCode ?? one.id, query: {} })}>{one.version}</a> {current.data?.id === one.id && <em class="mini current">current</em>}</span>],
         ["Status", (one) => <State status={one.status} />],
         ["Commit", (one) => one.git?.commitMessage ? <span title={one.git.commitSha}>{one.git.commitMessage.split("\n")[0].slice(0, 60)}{one.git.commitRef && <em class="mini branch-name">{one.git.commitRef}</em>}</span> : <span class="dim">–</span>],
-        ["By", (one) => one.git?.commitAuthorName ?? <span class="dim">–</span>],
+        ["By", (one) => one.git?.commitAuthorName ?? <span class="dim">–</span>, "wide-cell-only"],
         ["Tasks", (one) => <VersionCell place={place} deployment={one} show={({ tasks }) => tasks.length} />, "number"],
-        ["SDK", (one) => <VersionCell place={place} deployment={one} show={({ sdk }) => sdk ?? "–"} />, "number"],
+        ["SDK", (one) => <VersionCell place={place} deployment={one} show={({ sdk }) => sdk ?? "–"} />, "number wide-cell-only"],
         ["Created", (one) => <Time at={one.createdAt} relative />, "number"],
-        ["Duration", (one) => one.deployedAt ? duration(new Date(one.deployedAt) - new Date(one.createdAt)) : "–", "number"],
+        ["Duration", (one) => one.deployedAt ? duration(new Date(one.deployedAt) - new Date(one.createdAt)) : "–", "number wide-cell-only"],
         ["Actions", (one) => one.status === "DEPLOYED" && isKnown && current.data?.id !== one.id && <Button kind="small" aria-label={`Make ${one.version} the current version`} onClick={() => setPromoted(one.version)}>{current.data && one.version < current.data.version ? "Roll back…" : "Promote…"}</Button>, "actions-cell"],
       ]} />}
       {(before.length > 0 || data?.pagination?.next) && <div class="row-end flat"><Button disabled={!before.length} onClick={() => setBefore(before.slice(0, -1))}>Previous</Button><Button disabled={!data?.pagination?.next} onClick={() => setBefore([...before, data.pagination.next])}>Next</Button></div>}

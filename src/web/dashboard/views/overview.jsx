@@ -20,7 +20,8 @@ const oldest = cursorOf(`run_${"0".repeat(21)}`); // before every run
 
 const ms = (value) => value < 1000 ? `${Number(value.toPrecision(2))} ms` : duration(value);
 const number = (value) => value.toLocaleString("en");
-const rate = (value) => `${value >= 1000 ? `${(value / 1000).toFixed(1)}k` : Math.round(value * 10) / 10}/min`;
+const short = (value) => value >= 1000 ? `${(value / 1000).toFixed(1)}k` : `${Math.round(value * 10) / 10}`;
+const rate = (value) => `${short(value)}/min`;
 const percent = (part, whole) => !whole ? undefined : part && part / whole < .001 ? "<0.1%" : `${Math.round(part / whole * 1000) / 10}%`;
 
 function Figures({ place, data, range }) {
@@ -32,7 +33,7 @@ function Figures({ place, data, range }) {
       <Figure label="Triggered" value={number(triggers)} note={rate(lastMinute(data, 0).triggers)} href={runs()} />
       <Figure label="Completed" value={number(good)} note={expired ? `${number(expired)} expired` : undefined} href={runs("COMPLETED")} />
       <Figure label="Executing" value={number(now.executing)} note={`of ${number(now.concurrencyLimit)}`} href={addressOf({ ...place, view: "runs", query: { status: "EXECUTING" } })} />
-      <Figure label="Queued" value={number(now.queued)} tone={isStuck ? "wait" : ""} note={now.oldestQueuedMs !== null ? `oldest ${duration(now.oldestQueuedMs)}` : now.pendingVersion ? `${number(now.pendingVersion)} wait for a version` : undefined} href={addressOf({ ...place, view: "runs", query: { status: "QUEUED" } })} />
+      <Figure label="Queued" value={number(now.queued)} tone={isStuck || now.pendingVersion ? "wait" : ""} note={now.oldestQueuedMs !== null ? `oldest ${duration(now.oldestQueuedMs)}` : now.pendingVersion ? `${number(now.pendingVersion)} wait for a version` : undefined} href={addressOf({ ...place, view: "runs", query: { status: "QUEUED" } })} />
     </section>
   );
 }
@@ -46,7 +47,7 @@ function Stuck({ place, now }) {
   }, { enabled: isStuck, everyMs });
   if (!isStuck) return null;
   return (
-    <div class="waiting stuck" role="status"><Icon name="queues" /><span><b>{isLong ? `${number(count)} ${count === 1 ? "run is" : "runs are"} queued, the oldest for ${duration(now.oldestQueuedMs)}.` : `${number(count)} ${count === 1 ? "run waits" : "runs wait"} for a version.`}</b> {run?.waitingFor?.message}</span>
+    <div class="waiting wait stuck" role="status"><Icon name="queues" /><span><b>{isLong ? `${number(count)} ${count === 1 ? "run is" : "runs are"} queued, the oldest for ${duration(now.oldestQueuedMs)}.` : `${number(count)} ${count === 1 ? "run waits" : "runs wait"} for a version.`}</b> {run?.waitingFor?.message}</span>
       {run && <a class="button small" href={addressOf({ ...place, view: "runs", id: run.id })}>Oldest run</a>}</div>
   );
 }
@@ -57,7 +58,7 @@ function Tasks({ place, data, range }) {
   return (
     <section class="panel" aria-label="Tasks"><header><h2>Tasks</h2>{rows.length > 0 && <span class="dim">since <Time at={rows.map(({ from }) => from).sort()[0]} /></span>}</header>
       {rows.length === 0 ? <p class="pad dim">No task was triggered in this period.</p> : <Table label="Figures by task" rows={rows} rowKey="task" columns={[
-        ["Task", ({ task }) => <a class="strong" href={runs(task)}>{task}</a>],
+        ["Task", ({ task }) => <a class="strong" title={task} href={runs(task)}>{task}</a>],
         ["Runs", ({ triggers }) => number(triggers), "number"],
         ["Failure rate", ({ task, completed, failed }) => failed ? <a class="rate" href={runs(task, failedStatuses.join(","))}><span class="meter" aria-hidden="true"><i style={{ width: `${failed / (completed + failed) * 100}%` }} /></span>{percent(failed, completed + failed)}</a> : completed ? <span class="dim">0%</span> : <span class="dim">–</span>, "number"],
         ["Expired", ({ expired }) => expired ? number(expired) : <span class="dim">–</span>, "number"],
@@ -92,10 +93,10 @@ function Plots({ data, seconds }) {
   const { of, perMinute } = plots, common = { times: plots.times, from: plots.from, to: plots.to };
   return (
     <div class="plots">
-      <Plot title="Triggered" {...common} unit={rate} series={[perMinute("last minute", "triggers", "accent")]} />
-      <Plot title="Finished" {...common} unit={rate} series={[perMinute("completed", "good", "good"), perMinute("failed", "bad", "bad"), perMinute("canceled", "canceled", "off"), perMinute("expired", "expired", "wait")].filter(({ label, values }) => always.includes(label) || values.some(Boolean))} />
-      <Plot title="Queued" {...common} isWhole series={[{ label: "runs", tone: "wait", values: of("queued"), now: data.now.queued }]} />
-      <Plot title="Oldest queued" {...common} unit={ms} series={[{ label: "wait time", tone: "wait", values: of("oldest"), now: data.now.oldestQueuedMs }]} />
+      <Plot title="Triggered" per="per minute" {...common} unit={short} series={[perMinute("last minute", "triggers", "accent")]} />
+      <Plot title="Finished" per="per minute" {...common} unit={short} series={[perMinute("completed", "good", "good"), perMinute("failed", "bad", "bad"), perMinute("canceled", "canceled", "off"), perMinute("expired", "expired", "wait")].filter(({ label, values }) => always.includes(label) || values.some(Boolean))} />
+      <Plot title="Queued" none="No runs were queued" {...common} isWhole series={[{ label: "runs", tone: "wait", values: of("queued"), now: data.now.queued }]} />
+      <Plot title="Oldest queued" none="No runs were queued" {...common} unit={ms} series={[{ label: "wait time", tone: "wait", values: of("oldest"), now: data.now.oldestQueuedMs }]} />
       {plots.hasDeliveries && <Plot title="Commit-to-subscriber latency" {...common} unit={ms} series={[{ label: "p99", tone: "pause", values: of("p99") }, { label: "p50", tone: "run", values: of("p50") }]} />}
     </div>
   );

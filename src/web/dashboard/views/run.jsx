@@ -7,7 +7,7 @@ import { summaryOf, useDetails } from "../lib/details.js";
 import { addressOf, go } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { parseExactly, session } from "../lib/session.js";
-import { isFinal } from "../lib/status.js";
+import { isFinal, toneOf } from "../lib/status.js";
 import { stepsOf } from "../lib/steps.js";
 import { clockTime, duration, runDuration, until, useNow } from "../lib/time.js";
 import { loadTrace } from "../lib/trace.js";
@@ -65,10 +65,10 @@ function Panel({ title, children }) {
 }
 
 function States({ run }) {
-  const steps = stepsOf(run, useNow(!isFinal(run)));
+  const now = useNow(!isFinal(run)), steps = stepsOf(run, now);
   return (
     <ol class="steps">{steps.map(([label, at], index) => (
-      <li key={label}><b>{label}</b><Time at={at} ms />{index > 0 && <small>+{duration(at - steps[index - 1][1])}</small>}</li>
+      <li key={label} class={at > now ? "future" : undefined}><b>{label}</b><Time at={at} ms />{index > 0 && <small>+{duration(at - steps[index - 1][1])}</small>}</li>
     ))}</ol>
   );
 }
@@ -145,7 +145,7 @@ export function Run({ place }) {
         {!isFinal(run) && <Button icon="stop" onClick={() => setDialog("cancel")}>Cancel…</Button>}
       </>}>
       {error && <Problem error={error} retry={reload} />}
-      {run.waitingFor && <div class="waiting" role="status"><Icon name="waitpoints" /><span><Explanation place={place} text={run.waitingFor.message} />{run.waitingFor.until && <span class="dim"> ({until(run.waitingFor.until, now)})</span>}</span>{token && <Button kind="small" onClick={() => setDialog("token")}>Complete…</Button>}<Obstacle place={place} run={run} /></div>}
+      {run.waitingFor && <div class={`waiting ${toneOf(run.status)}`} role="status"><Icon name="waitpoints" /><span><Explanation place={place} text={run.waitingFor.message} />{run.waitingFor.until && <span class="dim"> ({until(run.waitingFor.until, now)})</span>}</span>{token && <Button kind="small" onClick={() => setDialog("token")}>Complete…</Button>}<Obstacle place={place} run={run} /></div>}
       <Warnings warnings={failedBy} />
       {run.error && <Failure error={run.error} limit={run.maxDurationSeconds && `${run.maxDurationSeconds.toLocaleString("en")} s`} />}
       {isLogs && activity}
@@ -161,7 +161,7 @@ export function Run({ place }) {
           <Panel title="Details"><Facts rows={[
             ["Task", link("runs", run.taskIdentifier, { task: run.taskIdentifier })], ["Version", run.version && link("runs", run.version, { version: run.version })], ["Queue", run.queue && link("runs", run.queue, { queue: run.queue })],
             [isFinal(run) ? "Limits" : run.status === "EXECUTING" ? "Holds limits" : "Needs limits", run.concurrencyLimits?.length > 0 && <ul class="names">{run.concurrencyLimits.map((name) => <li key={name}><a href={limitAddress(place, name, run.concurrencyKey)}>{name}</a></li>)}</ul>],
-            ["Duration", run.startedAt && duration(runDuration(run, now))], ["Attempts", run.attemptCount], ["Tags", run.tags.length > 0 && <span class="row">{run.tags.map((tag) => <Tag key={tag} href={addressOf({ ...place, view: "runs", id: undefined, query: { tag } })}>{tag}</Tag>)}</span>],
+            ["Duration", run.startedAt && duration(runDuration(run, now))], ["Attempts", run.attemptCount > 0 && run.attemptCount], ["Tags", run.tags.length > 0 && <span class="row">{run.tags.map((tag) => <Tag key={tag} href={addressOf({ ...place, view: "runs", id: undefined, query: { tag } })}>{tag}</Tag>)}</span>],
             ["Batch", run.batchId && <a href={addressOf({ ...place, view: "batches", id: run.batchId })}>{run.batchId}</a>], ["Schedule", run.schedule && <a href={addressOf({ ...place, view: "schedules", id: run.schedule.id })}>{run.schedule.id}</a>],
             ["Idempotency key", run.idempotencyKey], ["Concurrency key", run.concurrencyKey], ["Expires after", !run.startedAt && !isFinal(run) && run.ttl], ["Triggered with", run.triggerFunction && <code>{run.triggerFunction}</code>], ["Test run", run.isTest && "Yes"], ["Cost", run.costInCents + run.baseCostInCents > 0 && `${(run.costInCents + run.baseCostInCents).toFixed(4)} ¢`],
           ]} /></Panel>
@@ -176,7 +176,7 @@ export function Run({ place }) {
       {dialog === "replay" && <ReplayDialog place={place} run={run} onClose={() => setDialog()} />}
       {dialog === "cancel" && <CancelDialog place={place} run={run} onClose={() => setDialog()} onDone={reload} />}
       {dialog === "time" && <RescheduleDialog place={place} run={run} onClose={() => setDialog()} onDone={reload} />}
-      {dialog === "snippet" && <SnippetDialog run={run} onClose={() => setDialog()} />}
+      {dialog === "snippet" && <SnippetDialog place={place} run={run} onClose={() => setDialog()} />}
     </Page>
   );
 }

@@ -26,7 +26,7 @@ const cost = ({ costInCents = 0, baseCostInCents = 0 }) => costInCents + baseCos
 
 /** id -> title, width in the grid, and cell; isWide: only on wide screens. */
 export const columns = {
-  state: { title: "Status", width: "162px", class: "state", cell: ({ run }) => <Status status={run.status} /> },
+  state: { title: "Status", width: "182px", class: "state", cell: ({ run }) => <Status status={run.status} /> },
   tags: { title: "Tags", width: "minmax(0, 1.5fr)", class: "tags", cell: Tags },
   source: { title: "Source", width: "minmax(0, 1fr)", class: "dim-cell", cell: Source },
   payload: { title: "Payload", width: "minmax(0, 2fr)", class: "dim-cell", cell: Payload },

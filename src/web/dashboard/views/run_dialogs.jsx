@@ -66,13 +66,13 @@ export function RescheduleDialog({ place, run, onClose, onDone }) {
   );
 }
 
-export function SnippetDialog({ run, onClose }) {
+export function SnippetDialog({ place, run, onClose }) {
   const all = snippetsOf(run), [chosen, setChosen] = useState(0);
   return (
     <Dialog title="Trigger the same run from elsewhere" wide onClose={onClose}>
       <div class="row" role="group" aria-label="Language">{all.map(([name], at) => <Button key={name} kind={`small ${at === chosen ? "primary" : ""}`} aria-pressed={at === chosen} onClick={() => setChosen(at)}>{name}</Button>)}<span class="gap" /><Copy text={all[chosen][1]} label={`Copy ${all[chosen][0]}`} /></div>
       <pre class="log" tabIndex={0}>{all[chosen][1]}</pre>
-      <p class="dim"><code>runcast keys</code> prints the key of the environment.</p>
+      <p class="dim"><code>TRIGGER_SECRET_KEY</code> is a key of {place.env}: see <a href={addressOf({ ...place, view: "tokens", id: undefined, query: {} })}>Keys and tokens</a>.</p>
     </Dialog>
   );
 }

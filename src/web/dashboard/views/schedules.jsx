@@ -1,4 +1,5 @@
 // schedules.jsx - schedules: lists, creates and edits them, with a preview of the next times.
+import { Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { addressOf, go } from "../lib/place.js";
@@ -57,11 +58,14 @@ function DeleteDialog({ place, schedule, onClose, onDone }) {
 /** Converts the hours in a description of a cron expression: "At 06:00 PM" becomes "At 18:00". */
 const with24Hours = (text) => text.replace(/(\d{1,2}):(\d\d) (AM|PM)/g, (_, hour, minute, half) => `${String(hour % 12 + (half === "PM" ? 12 : 0)).padStart(2, "0")}:${minute}`);
 
+/** The name of a time zone, which may be broken after each slash. */
+const Zone = ({ name }) => name.split("/").map((part, at) => <Fragment key={at}>{at > 0 && <>/<wbr /></>}{part}</Fragment>);
+
 /** Returns a time in the schedule's zone; undefined if the viewer's clock shows the same time. */
 function zonedTime(time, timeZone) {
   try {
     const text = new Intl.DateTimeFormat("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit", timeZone }).format(new Date(time));
-    return clockTime(time).includes(text.slice(-5)) ? undefined : `${text} ${timeZone}`;
+    return clockTime(time).includes(text.slice(-5)) ? undefined : text;
   } catch { return undefined; }
 }
 
@@ -100,13 +104,13 @@ export function Schedules({ place }) {
   cron: { pattern: "0 6 * * *", timezone: "Europe/Berlin" },
   run: async ({ timestamp }) => { … },
 });`}</pre></Empty>}
-      {all.length > 0 && <Table label="Schedules" rows={rows} columns={[
-        ["Task", (one) => <><a href={addressOf({ ...place, view: "runs", id: undefined, query: { schedule: one.id } })}>{one.task}</a> {one.id === place.id && <em class="mini">selected</em>}</>],
-        ["Schedule", (one) => <>{with24Hours(one.generator.description)}<br /><span class="dim"><code>{one.generator.expression}</code> {one.timezone}</span></>],
+      {all.length > 0 && <Table label="Schedules" rows={rows} chosen={place.id} columns={[
+        ["Task", (one) => <><a href={addressOf({ ...place, view: "runs", id: undefined, query: { schedule: one.id } })}>{one.task}</a>{one.id === place.id && <span class="hidden"> selected</span>}</>],
+        ["Schedule", (one) => <span>{with24Hours(one.generator.description)}<br /><span class="dim"><code>{one.generator.expression}</code> <Zone name={one.timezone} /></span></span>],
         ["Last run", (one) => { const run = last.data?.[one.id]; return run ? <a class="row" href={addressOf({ ...place, view: "runs", id: run.id, query: {} })}><Status status={run.status} /><Time at={run.createdAt} relative /></a> : <span class="dim">{last.data ? "Never" : "–"}</span>; }],
-        ["Next run", (one) => one.active && one.nextRun ? <span class="next-run" title={wholeTime(one.nextRun)}>{until(one.nextRun, now)}, <Time at={one.nextRun} />{zonedTime(one.nextRun, one.timezone) && <><br /><span class="dim">{zonedTime(one.nextRun, one.timezone)}</span></>}</span> : <span class="dim">–</span>],
-        ["Source", (one) => <>{one.type === "DECLARATIVE" ? <span title="Declared with the task. To change it, deploy another version.">Code</span> : "API"}{one.externalId && <><br /><span class="dim">{one.externalId}</span></>}</>],
-        ["Actions", (one) => <span class="row-end flat">
+        ["Next run", (one) => one.active && one.nextRun ? <span class="next-run" title={wholeTime(one.nextRun)}><Time at={one.nextRun} /> <span class="dim">{until(one.nextRun, now)}</span>{zonedTime(one.nextRun, one.timezone) && <><br /><span class="dim">{zonedTime(one.nextRun, one.timezone)} <Zone name={one.timezone} /></span></>}</span> : <span class="dim">–</span>],
+        ["Source", (one) => <span>{one.type === "DECLARATIVE" ? <span title="Declared with the task. To change it, deploy another version.">Code</span> : "API"}{one.externalId && <><br /><span class="dim external" title={one.externalId}>{one.externalId}</span></>}</span>, "wide-cell-only"],
+        ["Actions", (one) => <span class="row-end flat schedule-actions">
           <Button kind="small" icon="test" aria-label={`Run ${one.task} now`} onClick={() => start(one)}>Run now</Button>
           <label class="switch" title={one.type === "DECLARATIVE" ? "Declared in code: deploy another version to turn it off" : undefined}><input type="checkbox" role="switch" checked={one.active} onChange={() => toggle(one)} disabled={one.type === "DECLARATIVE"} aria-label={`${one.task} ${one.generator.expression} is on`} />{one.active ? "On" : "Off"}</label>
           {one.type !== "DECLARATIVE" && <><Button kind="small" icon="edit" aria-label="Edit…" title="Edit…" onClick={() => setDialog({ edit: true, schedule: one })} /><Button kind="small" aria-label="Delete" title="Delete" icon="trash" onClick={() => setDialog({ remove: one })} /></>}</span>, "actions-cell"],

@@ -2,9 +2,9 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { addressOf } from "../lib/place.js";
-import { failedStatuses, toneOf } from "../lib/status.js";
+import { failedStatuses, isFinal, toneOf } from "../lib/status.js";
 import { clockTime, duration, useNow } from "../lib/time.js";
-import { isUnended, linesOf, lossesOf, roundText, ticksOf } from "../lib/spans.js";
+import { hasNotStarted, isUnended, linesOf, lossesOf, roundText, ticksOf } from "../lib/spans.js";
 import { Button, Facts, Status, Time } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { Json } from "../ui/json.jsx";
@@ -48,14 +48,15 @@ export function Missing({ root: { dropped, kept, removed, mayBeIncomplete } }) {
   );
 }
 
-/** The bar of a line: first the time in the queue, then the span. */
+/** The bar of a line: first the time in the queue, then the span, if the run has started. */
 function Bar({ span, queued, end, from, total }) {
   const at = (time) => Math.min((time - from) / total * 100, 99.7), left = at(span.start), width = Math.min(Math.max((end - span.start) / total * 100, .25), 100 - left);
-  const title = [queued && `queued ${duration(span.start - queued)}`, clockTime(span.start, { ms: true }), !isLog(span) && duration(end - span.start)].filter(Boolean).join(" · ");
+  const isQueue = hasNotStarted(span), queueEnd = isQueue ? end : span.start;
+  const title = [queued && `queued ${duration(queueEnd - queued)}`, !isQueue && clockTime(span.start, { ms: true }), !isQueue && !isLog(span) && duration(end - span.start)].filter(Boolean).join(" · ");
   return (
     <div class="trace-bar" title={title}>
-      {queued && <i class="bar-queue" style={{ left: `${at(queued)}%`, width: `${Math.max(left - at(queued), 0)}%` }} />}
-      {isLog(span) ? <i class="point" style={{ left: `${left}%` }} /> : <i class="bar-line" style={{ left: `${left}%`, width: `${width}%` }} />}
+      {queued && <i class="bar-queue" style={{ left: `${at(queued)}%`, width: `${Math.max(at(queueEnd) - at(queued), 0)}%` }} />}
+      {isQueue ? null : isLog(span) ? <i class="point" style={{ left: `${left}%` }} /> : <i class="bar-line" style={{ left: `${left}%`, width: `${width}%` }} />}
     </div>
   );
 }
@@ -104,7 +105,7 @@ export function Trace({ place, trace, isLive, tabs }) {
           );
         })}
       </ol>
-      {lines.length === 1 && !trace.root.run.startedAt && <p class="dim pad">Spans and logs appear here as the task executes.</p>}
+      {lines.length === 1 && !trace.root.run.startedAt && <p class="dim pad">{isFinal(trace.root.run) ? "This run ended before a worker started it." : "Spans and logs appear here as the task executes."}</p>}
       {lines.length > shown && <div class="pad"><Button onClick={() => setShown(shown + 1000)}>Show {Math.min(lines.length - shown, 1000)} more lines</Button></div>}
       {trace.isCut && <p class="dim pad">This run has more descendants than the timeline shows. Family lists all children, and each has its own timeline.</p>}
     </section>

@@ -35,15 +35,16 @@ export function Waitpoints({ place }) {
     <Page title="Waitpoints" actions={<div class="segments" role="group" aria-label="Token status">{choices.map(([value, label]) => <Button key={value} kind="small" aria-pressed={value === status} onClick={() => { setStatus(value); setBefore([]); }}>{label}</Button>)}</div>}>
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
-      {data && !rows.length && <Empty title={status === "WAITING" ? "No waiting tokens" : "No tokens"}><p>A run uses a token to wait for someone. Complete the token here, by its URL, or with an API call:</p><pre>{`const token = await wait.createToken({ timeout: "1d" });
+      {data && !rows.length && (status === "COMPLETED" || status === "TIMED_OUT") && <Empty title={status === "COMPLETED" ? "No completed tokens" : "No timed out tokens"} />}
+      {data && !rows.length && (!status || status === "WAITING") && <Empty title={status ? "No waiting tokens" : "No tokens"}><p>A run uses a token to wait for someone. Complete the token here, by its URL, or with an API call:</p><pre>{`const token = await wait.createToken({ timeout: "1d" });
 const answer = await wait.forToken<{ approved: boolean }>(token);`}</pre></Empty>}
       {rows.length > 0 && <Table label="Waitpoints" rows={rows} columns={[
-        ["Waiting run", (one) => one.waitingRun ? <a class="batch-name" href={addressOf({ ...place, view: "runs", id: one.waitingRun.id, query: {} })}><b>{one.waitingRun.taskIdentifier}</b> <code class="dim">…{one.waitingRun.id.slice(-8)}</code></a> : <span class="dim">{one.status === "WAITING" ? "None yet" : "–"}</span>],
+        ["Waiting run", (one) => one.waitingRun ? <a class="batch-name" title={`${one.waitingRun.taskIdentifier} ${one.waitingRun.id}`} href={addressOf({ ...place, view: "runs", id: one.waitingRun.id, query: {} })}><b>{one.waitingRun.taskIdentifier}</b> <code class="dim">…{one.waitingRun.id.slice(-8)}</code></a> : <span class="dim">{one.status === "WAITING" ? "None yet" : "–"}</span>],
         ["Waiting for", (one) => one.waitingRun ? age(now - new Date(one.waitingRun.since)) : <span class="dim">–</span>, "number"],
-        ["Token", (one) => <Id>{one.id}</Id>],
+        ["Token", (one) => <Id>{one.id}</Id>, "id-cell"],
         !status && ["Status", (one) => <span class={`status ${tones[one.status]?.[1] ?? "off"}`}><i />{tones[one.status]?.[0] ?? one.status}</span>],
         ["Tags", (one) => <span class="row">{(one.tags ?? []).map((tag) => <Tag key={tag}>{tag}</Tag>)}</span>],
-        ["Created", (one) => <Time at={one.createdAt} relative />, "number"],
+        ["Created", (one) => <Time at={one.createdAt} relative />, "number wide-cell-only"],
         [status === "COMPLETED" ? "Completed" : status === "WAITING" ? "Times out" : "Ends", (one) => one.completedAt ? <Time at={one.completedAt} relative /> : until(one.timeoutAt, now), "number"],
         ["Actions", (one) => one.status === "WAITING" && <Button kind="small" onClick={() => setToken(one)}>Complete…</Button>, "actions-cell"],
       ].filter(Boolean)} />}

@@ -6,7 +6,7 @@ import { session } from "../lib/session.js";
 import { Empty, Facts, Loading, Page, Problem, Status, Table, Time, warningOf, Warnings } from "../ui/basic.jsx";
 import { currentWorker } from "./test.jsx";
 
-const kinds = { cli: ["Developer CLI", "trigger.dev dev, on a developer's machine"], supervise: ["Supervise role", "executes deployed versions"], worker: ["Worker", "connected with a worker token"] };
+const kinds = { cli: ["Developer CLI", "trigger.dev dev, on a developer's machine"], supervise: ["Supervisor", "executes deployed versions"], worker: ["Worker", "connected with a worker token"] };
 
 export function Workers({ place }) {
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch], () => session.request(place, "GET", "/api/v1/environments/workers"), { everyMs: 3000 });
@@ -20,7 +20,7 @@ export function Workers({ place }) {
         ? <><p>Runs wait until a worker connects. In your project:</p><pre>npx trigger.dev@4.8.3 dev</pre></>
         : <><p>Runs wait until a worker connects. Start the gateway with <code>--execute</code>, or a supervise role on another machine:</p><pre>runcast supervise --url {gatewayUrl}</pre></>}</Empty>}
       {rows.length > 0 && <Table label="Workers" rows={rows.map((one, at) => ({ ...one, at }))} rowKey="at" columns={[
-        ["Worker", (one) => <>{kinds[one.kind][0]}<br /><span class="dim">{kinds[one.kind][1]}</span></>],
+        ["Worker", (one) => <span>{kinds[one.kind][0]}<br /><span class="dim">{kinds[one.kind][1]}</span></span>],
         ["Version", (one) => one.version ? <><a href={addressOf({ ...place, view: "runs", query: { version: one.version } })}>{one.version}</a> {one.version === worker?.version && <em class="mini current">current</em>}</> : <span class="dim">any deployed version</span>],
         ["Status", (one) => one.isConnected ? (one.waiting ? <Status tone="good" label="Ready" /> : <Status tone="run" label="Busy" />) : <Status tone="off" label="Disconnected" />],
         ["Connected", (one) => one.connectedAt ? <Time at={one.connectedAt} relative /> : <span class="dim">–</span>, "number"],
@@ -31,8 +31,8 @@ export function Workers({ place }) {
         <Facts rows={[["Version", worker.version], ["SDK", worker.sdkVersion], ["CLI", worker.cliVersion]]} />
       </div>
         <Table label="Tasks" rows={worker.tasks ?? []} rowKey="slug" columns={[
-          ["Task", ({ slug }) => <><a class="strong" href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a> {warningOf(worker.warnings, slug) && <em class="mini" title={warningOf(worker.warnings, slug).message}>not supported</em>}</>],
-          ["Type", ({ triggerSource }) => triggerSource === "SCHEDULED" ? "Scheduled" : "Standard"], ["File", ({ filePath }) => <code class="dim">{filePath}</code>],
+          ["Task", ({ slug }) => <><a class="strong" title={slug} href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a> {warningOf(worker.warnings, slug) && <em class="mini" title={warningOf(worker.warnings, slug).message}>not supported</em>}</>],
+          ["Type", ({ triggerSource }) => triggerSource === "SCHEDULED" ? "Scheduled" : "Standard"], ["File", ({ filePath }) => <code class="dim nowrap">{filePath}</code>],
         ]} /></section>}
     </Page>
   );
