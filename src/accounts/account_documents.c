@@ -293,7 +293,9 @@ static bool take_lasting(struct secret *secret, const json_t *body)
     if (!secret->lasting)
         secret->lasting = mem_new(struct lasting);
     secret_forget(secret->lasting->next);
+    memcpy(read.challenge, secret->lasting->challenge, sizeof(read.challenge));
     *secret->lasting = read;
+    secret->used_at = read.used_at;
     secret->proof_ends_at = take_time(body, "proofEndsAt");
     return true;
 }
@@ -346,7 +348,14 @@ void accounts_renew_key(struct accounts *accounts, const struct document *before
         secret->version = before->version + 1;
 }
 
-/* Applies a replaced key, a used lasting sign-in or, if body is NULL, the removal of a key
+/* Returns true if it ends earlier than before, so that connections may have to end. A use of
+ * a lasting sign-in moves its end away. */
+static bool ends_earlier(const struct secret *secret, int64_t before)
+{
+    return secret->ends_at && (!before || secret->ends_at < before);
+}
+
+/* Applies a replaced key, a use that is remembered or, if body is NULL, the removal of a key
  * or token. */
 static bool change_secret(struct accounts *accounts, const struct document *document,
                           const json_t *body)
@@ -354,16 +363,16 @@ static bool change_secret(struct accounts *accounts, const struct document *docu
     struct secret *secret = find_by_document(accounts, bytes_slice(document->name));
     if (!secret)
         return false;
+    int64_t before = secret->ends_at;
     secret->version = document->version;
-    bool is_right = true;
-    if (body) {
-        take_end(secret, body);
-        is_right = take_lasting(secret, body);
-    } else {
+    if (!body) {
         accounts_end_secret(accounts, secret);
+        return true;
     }
-    accounts->endings++;
-    return is_right;
+    take_end(secret, body);
+    if (ends_earlier(secret, before))
+        accounts->endings++;
+    return take_lasting(secret, body);
 }
 
 /* ---- documents that were written again or removed ---- */

@@ -115,15 +115,19 @@ struct account {
     uint32_t branch_count, archived_count;
 };
 
-enum { LASTING_KEY_LEN = 65 /* a point of P-256: 4, x and y */ };
+enum {
+    LASTING_KEY_LEN = 65,       /* a point of P-256: 4, x and y */
+    LASTING_CHALLENGE_LEN = 40, /* characters of a random text */
+};
 
 /* The state of a lasting sign-in, against which a use is judged (lasting.h). */
 struct lasting {
     /* of the current code, and of the one before; zeros: none */
     unsigned char current[HASH_LEN], before[HASH_LEN];
-    int64_t used_at; /* Unix ms of its last use; of one with a key: as signed; 0: none */
+    int64_t used_at; /* Unix ms of its last use; 0: none */
     bool has_key;    /* it has a key, and no code */
     unsigned char key[LASTING_KEY_LEN];
+    char challenge[LASTING_CHALLENGE_LEN + 1]; /* in memory only; "": none */
     char *next; /* the current code in clear, for a repeated use; NULL: not in memory */
 };
 

@@ -97,18 +97,24 @@ struct lasting lasting_with_key(const unsigned char key[LASTING_KEY_LEN])
     return lasting;
 }
 
-bool lasting_is_later(const struct secret *secret, int64_t signed_ms, int64_t now_ms)
+const char *lasting_challenge(struct secret *secret)
 {
-    return signed_ms > secret->lasting->used_at && signed_ms > now_ms - LASTING_CLOCK_MS &&
-           signed_ms < now_ms + LASTING_CLOCK_MS;
+    char *challenge = secret->lasting->challenge;
+    text_random(challenge, LASTING_CHALLENGE_LEN, alphabet);
+    challenge[LASTING_CHALLENGE_LEN] = '\0';
+    return challenge;
 }
 
-int64_t lasting_draft_signed(struct draft *draft, const struct secret *secret,
-                             int64_t signed_ms)
+void lasting_end_challenge(struct secret *secret)
+{
+    secret->lasting->challenge[0] = '\0';
+}
+
+int64_t lasting_draft_signed(struct draft *draft, const struct secret *secret)
 {
     int64_t ends_at = user_lasting_end(secret, draft->now_ms);
     struct lasting lasting = lasting_with_key(secret->lasting->key);
-    lasting.used_at = signed_ms;
+    lasting.used_at = draft->now_ms;
     draft_lasting_again(draft, secret, &lasting, ends_at);
     return ends_at;
 }

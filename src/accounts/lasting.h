@@ -10,14 +10,17 @@
  *
  *   code    "<id>.<value>" in a cookie. Each use replaces the value. An older one ends the
  *           lasting sign-in: two browsers have it, and one of them is a thief's.
- *   key     P-256, of which the browser keeps the private half. Each use signs a later time.
+ *   key     P-256, of which the browser keeps the private half. Each use signs a challenge.
  *
  * A response with the next code may be lost. So the code before the current one is accepted
  * for LASTING_REPEAT_MS after its use, and gets the same next code: nothing is forked, and a
  * thief who is that quick holds a code that the next use of the owner makes an old one. The
  * next code is in memory only. After a restart, the code before gets another next code
  * instead, and the lost one is an old one. The next gateway's clock may be earlier than that of
- * the one before, so a use may seem to be in the future. */
+ * the one before, so a use may seem to be in the future.
+ *
+ * A challenge is random, in memory only, and signed once. So nothing can be signed in advance,
+ * and no clock counts. A new challenge replaces the one before. */
 #pragma once
 
 #include "accounts/account_draft.h"
@@ -28,8 +31,8 @@ enum {
     LASTING_ID_LEN = 39,                        /* prefix and random part */
     LASTING_CODE_LEN = LASTING_ID_LEN + 1 + 40, /* id, a dot, and the value */
     LASTING_REPEAT_MS = 30 * 1000,              /* see above */
-    /* most that a signed time may be off, or the clock of the gateway before */
-    LASTING_CLOCK_MS = 2 * 60 * 1000,
+    LASTING_CLOCK_MS =
+        2 * 60 * 1000, /* most that the clock of the gateway before may be off */
 };
 
 /* Returns the id at the beginning of a code; absent if the text is not a code. */
@@ -56,16 +59,17 @@ enum lasting_code lasting_judge(const struct secret *secret, struct slice code,
 struct lasting lasting_with_code(const char *code);
 struct lasting lasting_with_key(const unsigned char key[LASTING_KEY_LEN]);
 
-/* Returns true if the signed time is near now, and later than that of the last use. */
-bool lasting_is_later(const struct secret *secret, int64_t signed_ms, int64_t now_ms);
+/* Makes the challenge that the next use of a key must sign. Borrowed. */
+const char *lasting_challenge(struct secret *secret);
+/* Forgets the challenge, which a use has signed. */
+void lasting_end_challenge(struct secret *secret);
 
 /* Drafts a use of the current code, or of the code before (LASTING_REPEATED), which gets
  * another next code. Returns the new end. */
 int64_t lasting_draft_code(struct draft *draft, const struct secret *secret,
                            enum lasting_code given, const char *next);
-/* Drafts a use that signed a time. Returns the new end. */
-int64_t lasting_draft_signed(struct draft *draft, const struct secret *secret,
-                             int64_t signed_ms);
+/* Drafts a use that signed its challenge. Returns the new end. */
+int64_t lasting_draft_signed(struct draft *draft, const struct secret *secret);
 
 /* Keeps the next code in memory, for a repeated use. */
 void lasting_note_next(struct secret *secret, const char *next);

@@ -148,13 +148,41 @@ describe("the cookie", () => {
     assert.equal((await browser.use({}, { headers: { "content-type": "Application/JSON; charset=utf-8" } })).status, 200, "none of that has used it");
   });
 
-  test("does not work without TLS, with another gateway's name, twice, or malformed", async () => {
+  test("does not work without TLS, with another gateway's name, or malformed", async () => {
     const browser = await Browser.staying(), [name, code] = browser.cookie.split("=");
     const at = (cookie, way = gateway.https) => new Browser(gateway, way).post(session, {}, { headers: { cookie } });
     assert.deepEqual(refusal(await at(browser.cookie, gateway.plain)), signedOut);
-    for (const cookie of [`${name}0=${code}`, `__Secure-runcast-0000000000000000=${code}`, `runcast=${code}`, `${name}=${code}; ${name}=${code}`, `${name}=`, name, `${name}="${code}"`, `${name}=${code.slice(0, -1)}`,
+    for (const cookie of [`${name}0=${code}`, `__Secure-runcast-0000000000000000=${code}`, `runcast=${code}`, `${name}=`, name, `${name}="${code}"`, `${name}=${code.slice(0, -1)}`,
       `${name}=${code.replace(".", "_")}`, `${name}=tr_pat_${code.slice(7)}`, `${name}=${"x".repeat(80)}`, `${name}=${keys.pat}`, ""]) assert.deepEqual(refusal(await at(cookie)), signedOut, cookie);
     assert.equal((await at(`a=1;  ${name}=${code} ; b="${name}=x"`)).status, 200, "none of that has used it");
+  });
+
+  test("of the same name from another server of the site does not keep the person out, and is never used for another user", async () => {
+    await run(gateway, "user", "create", "Mallory", "--email", "mallory@example.com");
+    const browser = await Browser.staying(), mallory = await new Browser().signIn(await link(gateway, "--user", "mallory@example.com"));
+    const { json: { userId: theirs } } = await mallory.stay(), { json: { user: { id } } } = await browser.use();
+    const [name, code] = browser.cookie.split("="), [, other] = mallory.cookie.split("="), send = (values, body) => browser.post(session, body, { headers: { cookie: values.map((value) => `${name}=${value}`).join("; ") } });
+    for (const values of [[other, code], [code, other], ["", "x", other, code], [code, code]]) {
+      const answer = await send(values, { user: id }); // a repeat gets the same next cookie
+      assert.deepEqual([answer.status, answer.json.user?.id], [200, id], values.join());
+      browser.take(answer);
+    }
+    assert.deepEqual(refusal(await send([code], { user: theirs })), signedOut);
+    assert.equal((await browser.use({ user: id })).status, 200, "that was not a use of it");
+    assert.equal((await send([...Array(8).fill("x"), browser.cookie.split("=")[1]], { user: id })).status, 401, "eight at most are read");
+    assert.equal((await send([other, browser.cookie.split("=")[1]], { user: id, signOut: true })).status, 200);
+    assert.deepEqual([(await browser.use()).status, (await mallory.use()).status], [401, 200]);
+  });
+
+  test("counts in the rate limit, on its own", async (t) => {
+    const { gateway: other } = await startSecure({ t, options: ["--rate-limit", "20"] }), [browser, second] = [await Browser.staying(other), await Browser.staying(other)];
+    const answers = [];
+    do answers.push(await browser.use()); while (answers.at(-1).status === 200 && answers.length < 20);
+    const { status, headers, json } = answers.at(-1);
+    assert.deepEqual([status, headers["x-ratelimit-limit"], headers["set-cookie"], json.error], [429, "10", undefined, "Rate limit exceeded"]);
+    assert.ok(answers.length >= 11);
+    assert.equal((await second.use()).status, 200);
+    await other.stop();
   });
 
   test("that was used before ends the sign-in, with what it has signed; a repeat within 30 seconds gets the same answer", async (t) => {
@@ -332,17 +360,17 @@ describe("the key of a browser without TLS", () => {
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" }), { x, y } = publicKey.export({ format: "jwk" });
     return { privateKey, publicKey: Buffer.concat([Buffer.from([4]), Buffer.from(x, "base64url"), Buffer.from(y, "base64url")]).toString("base64url") };
   };
-  let time = 0;
-  const later = () => { time = Math.max(Date.now(), time + 1); return time; };
-  const proof = ({ key: { privateKey }, id, way }, { at = later(), origin = way.origin, by = privateKey } = {}) => ({ id, time: at,
-    signature: sign("sha256", Buffer.from(`runcast session\n${origin}\n${id}\n${at}`), { key: by, dsaEncoding: "ieee-p1363" }).toString("base64url") });
+  const challenge = async (browser) => (await browser.post(session, { id: browser.id })).json.challenge;
+  const signed = ({ key: { privateKey }, id, way }, text, { origin = way.origin, by = privateKey } = {}) => ({ id,
+    signature: sign("sha256", Buffer.from(`runcast session\n${origin}\n${id}\n${text}`), { key: by, dsaEncoding: "ieee-p1363" }).toString("base64url") });
+  const proof = async (browser, how) => signed(browser, await challenge(browser), how);
   async function staying() {
     const browser = await new Browser(gateway, gateway.plain).signIn(), key = makeKey(), { status, json, headers, text } = await browser.stay({ publicKey: key.publicKey });
     assert.equal(status, 200, text);
     assert.deepEqual([headers["set-cookie"], /^tr_ses_\w{32}$/.test(json.id)], [undefined, true]);
     return Object.assign(browser, { key, id: json.id });
   }
-  const use = (browser, body = {}, how) => browser.post(session, { ...body, ...proof(browser, how) });
+  const use = async (browser, body = {}, how) => browser.post(session, { ...body, ...await proof(browser, how) });
 
   test("gives the same by a signature as the cookie, and no cookie", async () => {
     const browser = await staying(), names = await use(browser), { json: { token }, status, headers } = await use(browser, place);
@@ -351,15 +379,17 @@ describe("the key of a browser without TLS", () => {
     assert.deepEqual([refusal(await use(browser)), await opens(token)], [signedOut, 401]);
   });
 
-  test("signs each time anew: a signature that was seen, altered, made elsewhere or long ago is refused", async () => {
-    const browser = await staying(), seen = proof(browser), other = await staying();
+  test("signs a challenge that counts once: a signature that was seen, altered, made elsewhere or too late gets another challenge", async () => {
+    const browser = await staying(), seen = await proof(browser), other = await staying();
     assert.equal((await browser.post(session, { ...place, ...seen })).status, 200);
-    const wrong = [seen, { ...seen, time: later() }, proof(browser, { at: seen.time - 1 }), proof(browser, { origin: "http://evil.example" }), proof(browser, { origin: gateway.https.origin }), proof(browser, { by: other.key.privateKey }),
-      proof(browser, { at: Date.now() - 121_000 }), proof(browser, { at: Date.now() + 130_000 }), { ...proof(browser), id: other.id }, { ...proof(browser), signature: "A".repeat(86) }, { ...proof(browser), signature: "A" }, { ...proof(browser), time: "now" },
-      { ...proof(browser), time: 0 }, { ...proof(browser), id: "tr_ses_" }, {}];
-    for (const body of wrong) assert.deepEqual(refusal(await browser.post(session, { ...place, ...body })), signedOut, JSON.stringify(body));
+    const early = await proof(browser), isChallenged = ({ status, json }) => [status, Object.keys(json)].join();
+    assert.notEqual(await challenge(browser), await challenge(browser));
+    const wrong = [seen, early, signed(browser, ""), signed(browser, undefined), await proof(browser, { origin: "http://evil.example" }), await proof(browser, { origin: gateway.https.origin }), await proof(browser, { by: other.key.privateKey }),
+      { ...await proof(browser), signature: (await proof(other)).signature }, { ...await proof(browser), signature: "A".repeat(86) }, { ...await proof(browser), signature: "A" }, { ...await proof(browser), signature: 5 }];
+    for (const body of wrong) assert.equal(isChallenged(await browser.post(session, { ...place, signOut: true, ...body })), "200,challenge", JSON.stringify(body));
+    for (const id of ["tr_ses_", `tr_ses_${"a".repeat(32)}`, 5, undefined, keys.pat]) assert.deepEqual(refusal(await browser.post(session, { ...place, ...await proof(browser), id })), signedOut, String(id));
     assert.equal((await use(browser)).status, 200);
-    for (const way of [gateway.https]) assert.deepEqual(refusal(await new Browser(gateway, way).post(session, { ...place, ...proof(browser, { origin: way.origin }) })), signedOut, "over TLS only the cookie counts");
+    for (const way of [gateway.https]) assert.deepEqual(refusal(await new Browser(gateway, way).post(session, { ...place, ...await proof(browser, { origin: way.origin }) })), signedOut, "over TLS only the cookie counts");
   });
 
   test("must be a point of the curve", async () => {
@@ -370,14 +400,14 @@ describe("the key of a browser without TLS", () => {
       assert.equal((await browser.stay({ publicKey: value })).status, 400, String(value));
   });
 
-  test("survives a restart of the gateway, after which a signature that was used stays used", async (t) => {
+  test("survives a restart of the gateway, which forgets challenges", async (t) => {
     const { gateway: other } = await startSecure({ t }), browser = await new Browser(other, other.plain).signIn(), key = makeKey();
     Object.assign(browser, { key, id: (await browser.stay({ publicKey: key.publicKey })).json.id });
-    const seen = proof(browser);
-    assert.equal((await browser.post(session, seen)).status, 200);
+    assert.equal((await use(browser)).status, 200);
+    const unused = await proof(browser);
     await other.kill();
     await other.restart();
-    assert.deepEqual(refusal(await browser.post(session, seen)), signedOut);
+    assert.deepEqual(Object.keys((await browser.post(session, unused)).json), ["challenge"]);
     assert.equal((await use(browser, place)).status, 200);
     await other.stop();
   });

@@ -2,11 +2,12 @@
 // cut off from the database, or stopped: the other one serves soon, nothing acknowledged is lost or duplicated, and
 // subscribers resume.
 import assert from "node:assert/strict";
+import { generateKeyPairSync, sign } from "node:crypto";
 import path from "node:path";
 import { test } from "node:test";
 
 import { Writers } from "../support/js/acknowledged.mjs";
-import { freePort, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
 import { Service } from "../support/js/service.mjs";
 import { follow, standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
@@ -74,4 +75,39 @@ test("two gateways with one name: the older one exits and says why", async (t) =
   assert.equal(code, 1);
   assert.match(older.stderr, /--gateway-name/);
   await newer.stop();
+});
+
+test("a user who stays signed in stays so when the second gateway takes over, by a cookie and by a key", { timeout: 120_000 }, async (t) => {
+  const { leader, other } = await startTwoGateways(t, { options: ["--public-url", "https://runs.example.com"] });
+  const session = "/dashboard/session", place = { project: keys.ref, environment: "dev" };
+  const post = (gateway, { origin }, target, body, { key = null, cookie } = {}) => gateway.post(target, body, { key, headers: { host: new URL(origin).host, origin, "sec-fetch-site": "same-origin", "content-type": "application/json", ...cookie && { cookie } } });
+  const isIn = (answer) => { assert.deepEqual([answer.status, answer.json?.user?.email], [200, "admin@example.com"], answer.text); return answer; };
+  const token = async () => (await leader.post("/api/v1/sign-in", { code: keys.pat }, { key: null })).json.token;
+
+  const secure = { origin: "https://runs.example.com" }, cookieOf = ({ headers }) => headers["set-cookie"][0].split(";")[0];
+  let cookie = cookieOf(await post(leader, secure, "/api/v1/sign-in/stay", {}, { key: await token() }));
+  const before = cookie, use = (gateway) => post(gateway, secure, session, place, { cookie });
+  cookie = cookieOf(isIn(await use(leader)));
+
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" }), local = { origin: "http://localhost:3030" };
+  const point = Buffer.from(publicKey.export({ format: "der", type: "spki" })).subarray(-65).toString("base64url");
+  const { id } = (await post(leader, local, "/api/v1/sign-in/stay", { publicKey: point }, { key: await token() })).json;
+  const proof = async (gateway) => {
+    const { challenge } = (await post(gateway, local, session, { id })).json, text = `runcast session\n${local.origin}\n${id}\n${challenge}`;
+    return { id, signature: sign("sha256", Buffer.from(text), { key: privateKey, dsaEncoding: "ieee-p1363" }).toString("base64url") };
+  };
+  isIn(await post(leader, local, session, { ...place, ...await proof(leader) }));
+  const unused = await proof(leader), opened = (await use(leader)).json.token;
+
+  await leader.kill();
+  await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
+  isIn(await post(other, local, session, { ...place, ...await proof(other) }));
+  assert.deepEqual(Object.keys((await post(other, local, session, unused)).json), ["challenge"], "the leader's challenge went with it");
+  assert.equal((await other.get("/api/v1/runs", { key: opened })).status, 200);
+  cookie = cookieOf(isIn(await use(other))); // the response of the last use before was lost
+  isIn(await use(other));
+  assert.equal((await post(other, secure, session, {}, { cookie: before })).status, 401, "two browsers had it");
+  assert.equal((await use(other)).status, 401);
+  isIn(await post(other, local, session, await proof(other)));
+  await other.stop();
 });

@@ -14,20 +14,18 @@ static bool is_ours(struct slice name, struct slice id)
            slice_equal(slice_from(name, sizeof(PREFIX) - 1), id);
 }
 
-struct slice cookie_read(const struct api_call *call)
+struct slice cookie_read(const struct api_call *call, size_t place)
 {
-    struct slice list, pair, name, found = { 0 }, id = id_of(call);
+    struct slice list, pair, name, id = id_of(call);
     size_t at = 0, count = 0;
     while (http_next_header(call->x, "cookie", &at, &list)) {
         while (slice_split(&list, ';', &pair)) {
             pair = slice_trim(pair);
-            if (!slice_split(&pair, '=', &name) || !is_ours(name, id))
-                continue;
-            found = pair;
-            count++;
+            if (slice_split(&pair, '=', &name) && is_ours(name, id) && count++ == place)
+                return pair;
         }
     }
-    return count == 1 ? found : (struct slice){ 0 };
+    return (struct slice){ 0 };
 }
 
 void cookie_set(struct api_call *call, struct slice code, int64_t lives_ms)

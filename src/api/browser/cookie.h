@@ -8,9 +8,11 @@
 
 #include "api/request/call.h"
 
-/* Returns the value of the cookie; absent if there is none, or more than one. Another server
- * of the same host may set a second one, which must not decide who signs in. */
-struct slice cookie_read(const struct api_call *call);
+enum { COOKIES_MAX = 8 /* of our name that a call may have; more are ignored */ };
+
+/* Returns the value of the cookie with our name at this place, from 0; absent if there is none.
+ * Another server of the same site may set further ones (Domain), and browsers send all. */
+struct slice cookie_read(const struct api_call *call, size_t place);
 
 /* Adds a header that sets the cookie, or removes it (code ""). */
 void cookie_set(struct api_call *call, struct slice code, int64_t lives_ms);

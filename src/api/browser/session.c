@@ -2,7 +2,8 @@
  *
  *   POST /api/v1/sign-in/stay ─► a lasting sign-in (accounts/lasting.h): a cookie or a key
  *   POST /dashboard/session   ─► names of projects, and a token of one environment
- *        over TLS: the cookie │ on the same machine: a signature of the key │ else: refused
+ *        over TLS: the cookie │ on the same machine: a challenge, then its signature by the key
+ *                             │ else: refused
  *
  * The second call is the only one that reads a cookie. It gives what a page needs to show one
  * environment. Everything else needs a sign-in with a link or a token: a lasting sign-in is
@@ -19,6 +20,7 @@
 #include "api/browser/own_host.h"
 #include "api/projects/projects.h"
 #include "api/request/quotas.h"
+#include "api/request/rate_limit.h"
 #include "api/request/route.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -36,13 +38,13 @@ struct session_call {
     char code[LASTING_CODE_LEN + 1]; /* of the cookie */
     char next[LASTING_CODE_LEN + 1]; /* for the cookie; "": none */
     unsigned char key[LASTING_KEY_LEN];
-    int64_t signed_ms;             /* Unix ms */
     int64_t ends_at;               /* Unix ms */
     const struct user *user;       /* of the lasting sign-in; NULL: not known yet */
     const struct project *project; /* that the page asks for; NULL: none */
     struct account *account;       /* the environment of the token; NULL: none */
     bool is_out;                   /* the page signs out */
     bool is_ended;                 /* an old code has ended the lasting sign-in */
+    bool is_challenged;            /* it has proved nothing yet, and gets a challenge */
 };
 
 static const char signed_out[] = "You are not signed in any more; sign in again";
@@ -198,48 +200,76 @@ static struct secret *find(struct session_call *op, int64_t now_ms)
     return secret && secret->lasting->has_key == op->has_key ? secret : NULL;
 }
 
-static bool take_cookie(struct session_call *op)
+/* Takes a cookie if its lasting sign-in is valid, and of the user that the page expects (absent:
+ * any). */
+static bool take_code(struct session_call *op, struct slice code, struct slice user)
 {
-    struct slice code = cookie_read(op->call), id = lasting_id_of(code);
+    struct slice id = lasting_id_of(code);
     if (!id.ptr)
         return false;
     snprintf(op->code, sizeof(op->code), "%.*s", SLICE_ARG(code));
     snprintf(op->id, sizeof(op->id), "%.*s", SLICE_ARG(id));
-    return find(op, wall_of(op->call)) != NULL;
+    const struct secret *secret = find(op, wall_of(op->call));
+    return secret && (!user.ptr || slice_is(user, secret->user->id));
+}
+
+/* Takes the first cookie that fits. Another server of the same site may have set one of the
+ * same name, which must not keep the person out. */
+static bool take_cookie(struct session_call *op, const json_t *body)
+{
+    struct slice user = text_of(body, "user"), code;
+    for (size_t i = 0; i < COOKIES_MAX && (code = cookie_read(op->call, i)).ptr; i++)
+        if (take_code(op, code, user))
+            return true;
+    return false;
 }
 
 static bool is_signed(struct session_call *op, const struct secret *secret,
-                      const unsigned char signature[KEY_PROOF_LEN])
+                      struct slice signature)
 {
+    unsigned char bytes[KEY_PROOF_LEN + 3];
     struct buf text = { 0 };
+    size_t len = 0;
+    if (!*secret->lasting->challenge || signature.len != (4 * KEY_PROOF_LEN + 2) / 3 ||
+        text_from_base64url(signature, bytes, &len) || len != KEY_PROOF_LEN)
+        return false;
     buf_add_text(&text, "runcast session\n");
     bool right = own_host_origin(op->call, &text);
-    buf_print(&text, "\n%s\n%lld", op->id, (long long)op->signed_ms);
-    right = right && key_proof_is_right(secret->lasting->key, buf_slice(&text), signature);
+    buf_print(&text, "\n%s\n%s", op->id, secret->lasting->challenge);
+    right = right && key_proof_is_right(secret->lasting->key, buf_slice(&text), bytes);
     buf_finish(&text);
     return right;
 }
 
+/* Finds the lasting sign-in by its id. Without a signature of its challenge, the call gets the
+ * next challenge. */
 static bool take_signature(struct session_call *op, const json_t *body)
 {
-    unsigned char signature[KEY_PROOF_LEN + 3];
-    struct slice id = text_of(body, "id"), text = text_of(body, "signature");
-    const struct secret *secret;
-    size_t len = 0;
-    op->signed_ms = json_integer_value(json_object_get(body, "time"));
-    if (id.len != LASTING_ID_LEN || text.len != (4 * KEY_PROOF_LEN + 2) / 3 ||
-        text_from_base64url(text, signature, &len) || len != KEY_PROOF_LEN)
+    struct slice id = text_of(body, "id");
+    if (id.len != LASTING_ID_LEN)
         return false;
     snprintf(op->id, sizeof(op->id), "%.*s", SLICE_ARG(id));
-    secret = find(op, wall_of(op->call));
-    return secret && lasting_is_later(secret, op->signed_ms, wall_of(op->call)) &&
-           is_signed(op, secret, signature);
+    struct secret *secret = find(op, wall_of(op->call));
+    if (!secret)
+        return false;
+    op->is_challenged = !is_signed(op, secret, text_of(body, "signature"));
+    if (!op->is_challenged)
+        lasting_end_challenge(secret);
+    return true;
+}
+
+/* Not a use: nothing is written. */
+static void reply_challenge(struct session_call *op)
+{
+    struct secret *secret = find(op, wall_of(op->call));
+    api_reply_value(op->call, 200,
+                    json_pack("{s:s}", "challenge", lasting_challenge(secret)));
 }
 
 static enum err refuse(struct session_call *op)
 {
     struct api_call *call = op->call;
-    if (!op->has_key && cookie_read(call).ptr)
+    if (!op->has_key && cookie_read(call, 0).ptr)
         cookie_set(call, SLICE(""), 0);
     log_decision("lasting sign-in refused", NULL, NULL, "it is unknown, or not proved",
                  "client", call->x->peer, NULL);
@@ -311,7 +341,7 @@ static enum err decide_use(struct account_write *write, struct accounts *account
         given = lasting_judge(secret, slice_of(op->code), draft->now_ms);
     if (secret && given == LASTING_OLD)
         return end_for_old_code(op, draft, secret);
-    if (!secret || (op->has_key && !lasting_is_later(secret, op->signed_ms, draft->now_ms)))
+    if (!secret)
         return explain(&write->why, ERR_UNAUTHORIZED, "%s", signed_out);
     if (!is_still_there(op, secret->user))
         return explain(&write->why, ERR_NOT_FOUND, "Project not found");
@@ -319,7 +349,7 @@ static enum err decide_use(struct account_write *write, struct accounts *account
     if (op->is_out)
         draft_end(draft, secret);
     else if (op->has_key)
-        op->ends_at = lasting_draft_signed(draft, secret, op->signed_ms);
+        op->ends_at = lasting_draft_signed(draft, secret);
     else
         use_code(op, draft, secret, given);
     return OK;
@@ -375,12 +405,10 @@ static void reply_use(struct session_call *op)
 }
 
 /* Answers a use that the store has no space for, since a page must work then, too. The code
- * stays the current one, and a signed time is remembered in memory only. */
+ * stays the current one. */
 static void reply_unwritten(struct session_call *op)
 {
-    struct secret *secret = find(op, wall_of(op->call));
-    if (secret && op->has_key)
-        secret->lasting->used_at = op->signed_ms;
+    const struct secret *secret = find(op, wall_of(op->call));
     if (secret)
         op->ends_at = secret->ends_at;
     *op->next = '\0';
@@ -416,15 +444,27 @@ static void on_used(struct account_write *write, enum err status)
 
 static enum err read_use(struct session_call *op, const json_t *body)
 {
-    if (!(op->has_key ? take_signature(op, body) : take_cookie(op)))
+    if (!(op->has_key ? take_signature(op, body) : take_cookie(op, body)))
         return refuse(op);
     const struct secret *secret = find(op, wall_of(op->call));
+    if (op->is_challenged)
+        return OK;
     op->is_out = json_is_true(json_object_get(body, "signOut"));
     bool is_old = !op->has_key && lasting_judge(secret, slice_of(op->code),
                                                 wall_of(op->call)) == LASTING_OLD;
     return is_old || op->is_out || !json_object_get(body, "project")
                ? OK
                : find_environment(op, secret->user, body);
+}
+
+static void proceed(struct session_call *op)
+{
+    if (!op->is_challenged) {
+        begin_write(op, decide_use, on_used);
+        return;
+    }
+    reply_challenge(op);
+    session_call_destroy(op);
 }
 
 static enum err use_session(struct api_call *call)
@@ -437,10 +477,12 @@ static enum err use_session(struct api_call *call)
     struct session_call *op = session_call_create(call);
     refused = read_use(op, body);
     json_decref(body);
-    if (refused)
-        session_call_destroy(op);
-    else
-        begin_write(op, decide_use, on_used);
+    if (!refused &&
+        rate_limit_allows_use(api_rate_limit(call->api), call, find(op, wall_of(call)))) {
+        proceed(op);
+        return OK;
+    }
+    session_call_destroy(op);
     return refused;
 }
 
@@ -459,9 +501,9 @@ static const struct route routes[] = {
       .id = "use_session", .summary = "Names of projects, and a token of one environment, for a "
           "page that has stayed signed in",
       .body = "{project?: string, environment?: string, branch?: string|null, signOut?: boolean, "
-          "id?: string, time?: integer, signature?: string, ...}",
+          "user?: string, id?: string, signature?: string, ...}",
       .reply = "{user?: {id: string, email: string, name: string}, projects?: Project[], "
-          "expiresAt?: datetime, branches?: string[], token?: string}",
+          "expiresAt?: datetime, branches?: string[], token?: string, challenge?: string}",
       .also = "401 403 404 415" },
     { 0 },
 };

@@ -175,6 +175,7 @@ struct bytes *api_document(const struct api *api);  /* of openapi.c; borrowed */
 struct bytes *api_timezones(const struct api *api); /* of timezones.h; borrowed */
 struct bulks *api_bulks(const struct api *api);
 struct logins *api_logins(const struct api *api);
+struct rate_limit *api_rate_limit(const struct api *api); /* NULL: no limit */
 struct artifacts *api_artifacts(const struct api *api);
 struct deployments *api_deployments(const struct api *api);
 struct streams *api_streams(const struct api *api);

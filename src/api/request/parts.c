@@ -13,6 +13,11 @@ struct bytes *api_timezones(const struct api *api)
     return api->timezones;
 }
 
+struct rate_limit *api_rate_limit(const struct api *api)
+{
+    return api->rate_limit;
+}
+
 struct quotas *api_quotas(struct api *api)
 {
     return &api->quotas;

@@ -13,11 +13,11 @@
 #include "api/ops/admin_access.h"
 #include "api/request/parts.h"
 #include "api/request/quotas.h"
+#include "api/request/rate_limit.h"
 #include "api/request/request_log.h"
 #include "api/request/routes.h"
 #include "api/request/unread.h"
 #include "api/router/early_calls.h"
-#include "api/router/rate_limit.h"
 #include "api/router/signed.h"
 #include "base/log.h"
 

@@ -1,7 +1,6 @@
 // The dashboard in a real browser, against a gateway with the real CLI as a worker and a version that it has deployed:
 // every view is opened, used for its purpose, and passes axe-core.
 import assert from "node:assert/strict";
-import { createRequire } from "node:module";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -11,9 +10,8 @@ import { Builder, Deployer } from "../../support/js/deployments.mjs";
 import { freePort, keys, startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
 import { runProgram } from "../../support/js/program.mjs";
 import { Worker } from "../../support/js/worker_calls.mjs";
-import { startBrowser } from "./tab.mjs";
+import { judge, startBrowser } from "./tab.mjs";
 
-const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const order = (number, amount = 120) => ({ order: `${number}`, amount, to: "ada@example.com" });
 let browser, world, gateway;
 before(async () => {
@@ -34,21 +32,6 @@ async function open(t, address, { token = keys.pat, of = gateway, begin, ...opti
   page.setDefaultTimeout(15_000);
   await page.goto(of.url + address);
   return page;
-}
-
-const ofColors = process.env.TESTS_IN_FULL ? undefined : { type: "rule", values: ["color-contrast", "link-in-text-block"] };
-const schemes = [["light", undefined], ["dark", ofColors]];
-
-/** Asserts that axe-core finds nothing, in both color schemes. In the dark one, only the rules about colors are checked,
- *  except with tests/run.sh --all. */
-async function judge(page) {
-  for (const [colorScheme, runOnly] of schemes) {
-    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
-    const found = await page.evaluate(async (rules) => (await window.axe.run(document, { resultTypes: ["violations"], ...rules })).violations
-      .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")}`), runOnly && { runOnly });
-    assert.deepEqual(found, [], colorScheme);
-  }
 }
 
 const row = (page, id) => page.locator(`#row-${id}`);

@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { freePort, keys, startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
 import { runProgram } from "../../support/js/program.mjs";
 import { makeCertificate } from "../../support/js/tls.mjs";
-import { startWithProfile } from "./tab.mjs";
+import { judge, startWithProfile } from "./tab.mjs";
 
 async function startBoth(t) {
   const own = makeCertificate(temporaryFolder(), "own"), plain = await freePort(), port = await freePort();
@@ -59,7 +59,9 @@ for (const way of ["cookie", "key"]) describe(`by a ${way}`, () => {
 
     await page.goto(ways[way] + at("tokens"));
     await page.getByRole("heading", { name: "Confirm that it is you" }).waitFor();
+    await judge(page);
     await page.getByRole("button", { name: "Confirm…" }).click();
+    await judge(page);
     await page.getByLabel("Sign-in link or personal access token").fill(await link(gateway));
     await page.getByRole("button", { name: "Confirm", exact: true }).click();
     await page.getByText("dashboard, stays signed in").waitFor();

@@ -5,7 +5,9 @@
 //   await tab.show("Run", { id, accessToken, baseURL });
 //   await tab.shows(id, { status: "COMPLETED" });
 import assert from "node:assert/strict";
+import fs from "node:fs";
 import http from "node:http";
+import { createRequire } from "node:module";
 import net from "node:net";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -170,4 +172,20 @@ export async function startWithProfile(t, folder) {
       return page;
     },
   };
+}
+
+const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const ofColors = process.env.TESTS_IN_FULL ? undefined : { type: "rule", values: ["color-contrast", "link-in-text-block"] };
+const schemes = [["light", undefined], ["dark", ofColors]];
+
+/** Asserts that axe-core finds nothing, in both color schemes. In the dark one, only the rules about colors are checked,
+ *  except with tests/run.sh --all. */
+export async function judge(page) {
+  for (const [colorScheme, runOnly] of schemes) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
+    const found = await page.evaluate(async (rules) => (await window.axe.run(document, { resultTypes: ["violations"], ...rules })).violations
+      .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")}`), runOnly && { runOnly });
+    assert.deepEqual(found, [], colorScheme);
+  }
 }

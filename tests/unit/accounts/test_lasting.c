@@ -243,7 +243,7 @@ static void lasts_12_hours_after_a_use_and_30_days_in_all(void **state)
     assert_null(found(world, last));
 }
 
-static void key_signs_later_and_later_times(void **state)
+static void key_signs_a_challenge_that_is_in_memory_only(void **state)
 {
     struct world *world = *state;
     const unsigned char key[LASTING_KEY_LEN] = { 4, 1, 2, 3 };
@@ -253,19 +253,24 @@ static void key_signs_later_and_later_times(void **state)
     lasting_generate_id(world->id);
     user_lasting_draft(&draft, signed_in, world->id, &lasting);
     commit(world, &draft);
+    char challenge[LASTING_CHALLENGE_LEN + 1];
+    snprintf(challenge, sizeof(challenge), "%s", lasting_challenge(found(world, begun)));
+    assert_int_equal(strlen(challenge), LASTING_CHALLENGE_LEN);
+    uint64_t endings = accounts_endings(world->accounts);
     draft = begin(world, begun + 1000);
-    lasting_draft_signed(&draft, found(world, begun), begun + 900);
+    lasting_draft_signed(&draft, found(world, begun));
     commit(world, &draft);
+    assert_true(accounts_endings(world->accounts) == endings); /* nothing has ended */
+    assert_string_equal(found(world, begun)->lasting->challenge, challenge);
+    assert_string_not_equal(lasting_challenge(found(world, begun)), challenge);
+    lasting_end_challenge(found(world, begun));
     for (int i = 0; i < 2; i++) {
         const struct secret *secret = found(world, begun + 1000);
         assert_true(secret->lasting->has_key);
         assert_memory_equal(secret->lasting->key, key, sizeof(key));
         assert_true(secret->ends_at == begun + 1000 + 12 * HOUR_MS);
-        assert_false(lasting_is_later(secret, begun + 900, begun + 1000));
-        assert_true(lasting_is_later(secret, begun + 901, begun + 1000));
-        assert_false(lasting_is_later(secret, begun + 901, begun + 901 + LASTING_CLOCK_MS));
-        assert_true(lasting_is_later(secret, begun + 901, begun + 900 + LASTING_CLOCK_MS));
-        assert_false(lasting_is_later(secret, begun + LASTING_CLOCK_MS, begun));
+        assert_true(secret->used_at == begun + 1000);
+        assert_string_equal(secret->lasting->challenge, "");
         restart(world);
     }
 }
@@ -439,7 +444,7 @@ int main(void)
         IN_WORLD(repeat_without_the_next_code_replaces_that),
         IN_WORLD(next_code_is_in_memory_until_it_is_used),
         IN_WORLD(lasts_12_hours_after_a_use_and_30_days_in_all),
-        IN_WORLD(key_signs_later_and_later_times),
+        IN_WORLD(key_signs_a_challenge_that_is_in_memory_only),
         IN_WORLD(oldest_of_a_maker_makes_way),
         IN_WORLD(ends_with_the_token_that_signed_in),
         IN_WORLD(ends_no_later_than_the_token_that_confirmed),

@@ -5,7 +5,8 @@
 // There the browser keeps a key in IndexedDB, which belongs to the origin with its port: no page can export it, and
 // the gateway has its public half. Elsewhere, without TLS, a user cannot stay signed in.
 //
-// Each use replaces the cookie, or signs a later time. So tabs take turns, and a lost response is followed by a repeat.
+// Each use replaces the cookie, or signs a challenge of the gateway, so that nothing can be signed in advance. Tabs take
+// turns, and a lost response is followed by a repeat.
 import { base } from "./base.js";
 
 const userKey = `runcast.stays${base}`, leavingKey = `runcast.leaves${base}`, turnKey = `runcast.session${base}`, databaseName = `runcast${base}`;
@@ -21,9 +22,9 @@ export const keptUser = {
   get id() { try { return way && localStorage.getItem(userKey) || undefined; } catch { return undefined; } },
   set id(id) { try { if (id) localStorage.setItem(userKey, id); else localStorage.removeItem(userKey); } catch { /* storage is forbidden */ } },
 
-  /** Is true from signing out until the gateway has confirmed that: no page can remove the cookie by itself. */
-  get isLeaving() { try { return Boolean(way && localStorage.getItem(leavingKey)); } catch { return false; } },
-  set isLeaving(is) { try { if (is) localStorage.setItem(leavingKey, "yes"); else localStorage.removeItem(leavingKey); } catch { /* the same */ } },
+  /** The id from signing out until the gateway has confirmed that: no page can remove the cookie by itself. */
+  get leaving() { try { return way && localStorage.getItem(leavingKey) || undefined; } catch { return undefined; } },
+  set leaving(id) { try { if (id) localStorage.setItem(leavingKey, id); else localStorage.removeItem(leavingKey); } catch { /* the same */ } },
 };
 
 const resultOf = (request) => new Promise((resolve, reject) => {
@@ -46,20 +47,26 @@ const base64url = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes)))
 /** Makes a key that cannot be exported: { publicKey, keep(id) }. */
 export async function makeKey() {
   const { privateKey, publicKey } = await crypto.subtle.generateKey(curve, false, ["sign"]);
-  return { publicKey: base64url(await crypto.subtle.exportKey("raw", publicKey)), keep: (id) => write({ id, privateKey, time: 0 }) };
+  return { publicKey: base64url(await crypto.subtle.exportKey("raw", publicKey)), keep: (id) => write({ id, privateKey }) };
 }
 
 /** Removes the key. */
 export const forgetKey = () => way === "key" ? inStore("readwrite", (store) => store.delete("this")) : Promise.resolve();
 
-/** Returns what a use must send: nothing with a cookie; otherwise a signature. */
-export async function prove() {
-  if (way !== "key") return {};
-  const { id, privateKey, time: last } = await read() ?? {};
-  if (!id) return {};
-  const time = Math.max(Date.now(), last + 1), text = `runcast session\n${location.origin}\n${id}\n${time}`;
-  await write({ id, privateKey, time });
-  return { id, time, signature: base64url(await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, privateKey, new TextEncoder().encode(text))) };
+const triesMax = 3; // without turns, another tab may have got a challenge meanwhile
+
+/** Uses the lasting sign-in by post(proof), whose answer it returns. The proof is empty with a cookie; otherwise it is a
+ * signature of the challenge that the gateway answers without one. */
+export async function prove(post) {
+  if (way !== "key") return post({});
+  const { id, privateKey } = await read() ?? {};
+  let answer = await post({ id });
+  for (let i = 0; answer.challenge && i < triesMax; i++) {
+    const text = new TextEncoder().encode(`runcast session\n${location.origin}\n${id}\n${answer.challenge}`);
+    answer = await post({ id, signature: base64url(await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, privateKey, text)) });
+  }
+  if (answer.challenge) throw Object.assign(new Error("The gateway does not accept the key of this browser"), { status: 401 });
+  return answer;
 }
 
 /** Calls use() while no other tab of this gateway does. */

@@ -146,7 +146,7 @@ class Session extends Emitter {
     const { id, userId } = await send(token, "POST", "/api/v1/sign-in/stay", { body: { publicKey: key?.publicKey } });
     await key?.keep(id);
     keptUser.id = userId;
-    keptUser.isLeaving = false;
+    keptUser.leaving = undefined;
   }
 
   /** Lets the user stay signed in. The gateway refuses that unless the tab was signed in within the last ten minutes. */
@@ -159,7 +159,7 @@ class Session extends Emitter {
 
   /** Returns true if the user has stayed signed in. */
   async resume() {
-    if (keptUser.isLeaving) await this.#leave();
+    if (keptUser.leaving) await this.#leave();
     if (!keptUser.id) return false;
     try {
       this.#lasting = await this.#use({});
@@ -172,15 +172,16 @@ class Session extends Emitter {
     return true;
   }
 
+  /** The body names the user: another server of the site may have set a second cookie, with another user's. */
   #useOnce(body) {
-    return takeTurn(async () => send(undefined, "POST", "/dashboard/session", { body: { ...body, ...await prove() }, signal: AbortSignal.timeout(turnMs) }));
+    return takeTurn(() => prove((proof) => send(undefined, "POST", "/dashboard/session", { body: { ...body, ...proof }, signal: AbortSignal.timeout(turnMs) })));
   }
 
   /** Uses the lasting sign-in: returns the user, the projects and, if the body names an environment, its token. */
   async #use(body) {
     const { id } = keptUser;
     try {
-      const answer = await this.#useOnce(body);
+      const answer = await this.#useOnce({ ...body, user: id });
       if (answer.user.id !== id) throw new ApiError(401, "This browser was signed in as another user");
       return answer;
     } catch (error) {
@@ -211,19 +212,19 @@ class Session extends Emitter {
     if (!wasRejected) {
       this.#tabs?.postMessage({ op: "out" });
       if (token) send(token, "DELETE", "/api/v1/sign-in").catch(() => { /* it expires by itself */ });
-      keptUser.id = undefined;
       if (stays) {
-        keptUser.isLeaving = true;
+        keptUser.leaving = keptUser.id;
         this.#leave();
       }
+      keptUser.id = undefined;
     }
     this.#forget();
   }
 
   /** Ends the lasting sign-in. If the gateway does not respond, the next page that is not signed in tries again. */
   async #leave() {
-    const isOut = await this.#useOnce({ signOut: true }).then(() => true, (error) => error.status === 401);
-    if (isOut) keptUser.isLeaving = false;
+    const isOut = await this.#useOnce({ signOut: true, user: keptUser.leaving }).then(() => true, (error) => error.status === 401);
+    if (isOut) keptUser.leaving = undefined;
     await forgetKey().catch(() => { /* storage is forbidden */ });
   }
 

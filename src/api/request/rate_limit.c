@@ -3,7 +3,7 @@
  * The timestamp is the time at which everything used is available again. A share with
  * everything available is forgotten, and so is the oldest when there are too many. Only a
  * client with a key that signs tokens can fill a table of this size. */
-#include "api/router/rate_limit.h"
+#include "api/request/rate_limit.h"
 
 #include "api/request/route.h"
 #include "base/mem.h"
@@ -145,16 +145,29 @@ static bool counts(const struct api_call *call)
     return slice_starts(call->x->path, "/api/") && !(route && route->auth & RATE_FREE);
 }
 
-bool rate_limit_allows(struct rate_limit *limit, struct api_call *call)
+static bool allows(struct rate_limit *limit, struct api_call *call,
+                   const struct identity *who)
 {
     struct rate_limit_answer answer;
-    if (!limit || !call->identity || !counts(call))
-        return true;
-    bool taken = rate_limit_take(limit, call->identity, &answer);
+    bool taken = rate_limit_take(limit, who, &answer);
     add_number(call, "x-ratelimit-limit", answer.limit);
     add_number(call, "x-ratelimit-remaining", answer.remaining);
     add_number(call, "x-ratelimit-reset", answer.reset_ms);
     if (!taken)
         rate_limit_refuse(limit, call, &answer);
     return taken;
+}
+
+bool rate_limit_allows(struct rate_limit *limit, struct api_call *call)
+{
+    return !limit || !call->identity || !counts(call) ||
+           allows(limit, call, call->identity);
+}
+
+bool rate_limit_allows_use(struct rate_limit *limit, struct api_call *call,
+                           const struct secret *secret)
+{
+    struct identity who = { .kind = CREDENTIAL_PERSONAL_TOKEN };
+    memcpy(who.hash, secret->hash, HASH_LEN);
+    return !limit || allows(limit, call, &who);
 }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "api/router/rate_limit.h"
+#include "api/request/rate_limit.h"
 #include "base/mem.h"
 
 enum { PER_MINUTE = 60, BURST = 30, EACH_MS = 1000, MANY = 60000 };

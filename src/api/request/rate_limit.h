@@ -2,8 +2,8 @@
  *
  *   tokens: half a minute's worth at once, then evenly      above that ─► 429, retry at …
  *
- * Off unless a limit is set. Counts calls under /api except those that belong to a counted
- * call: packets, the items of a batch, claims for signing. */
+ * Off unless a limit is set. Counts uses of lasting sign-ins, and calls under /api except those
+ * that belong to a counted call: packets, the items of a batch, claims for signing. */
 #pragma once
 
 #include "api/request/call.h"
@@ -26,3 +26,6 @@ bool rate_limit_take(struct rate_limit *limit, const struct identity *who,
 
 /* The same for a call, with the headers that clients read. On false, it has replied. */
 bool rate_limit_allows(struct rate_limit *limit, struct api_call *call);
+/* The same for a call without a credential that uses this lasting sign-in. */
+bool rate_limit_allows_use(struct rate_limit *limit, struct api_call *call,
+                           const struct secret *secret);
