@@ -472,19 +472,24 @@ static void detach(struct model *model, struct job *job)
     settle(model);
 }
 
+/* An item that waits in that place already stays the head that it is. */
 static void put_to_wait(struct model *model, struct job *job)
 {
-    detach(model, job);
-    job->queue = draw(model, QUEUES);
-    job->key = draw(model, KEYS);
-    job->position = (int64_t)draw(model, 50) - 10;
+    struct job was = *job;
+    unsigned queue = draw(model, QUEUES), key = draw(model, KEYS);
+    int64_t position = (int64_t)draw(model, 50) - 10;
+    if (!was.waiting || was.queue != queue || was.key != key || was.position != position)
+        detach(model, job);
+    job->queue = queue;
+    job->key = key;
+    job->position = position;
     job->waiting = true;
     settle(model);
     queues_wait(&model->queues, &job->item,
-                SEAT(slice_of(queue_names[job->queue]), slice_of(key_names[job->key])),
-                job->position);
+                SEAT(slice_of(queue_names[queue]), slice_of(key_names[key])), position);
 }
 
+/* An item that runs stays where it is. */
 static void put_to_run(struct model *model, struct job *job)
 {
     if (!job->waiting && !job->running) {
@@ -495,7 +500,8 @@ static void put_to_run(struct model *model, struct job *job)
         serve(&model->subqueues[job->queue][job->key], &model->lane_rounds[job->queue]);
         serve(&model->queue_turns[job->queue], &model->queue_round);
     }
-    detach(model, job);
+    if (!job->running)
+        detach(model, job);
     job->running = true;
     settle(model);
     queues_run(&model->queues, &job->item,
