@@ -13,7 +13,8 @@
  * a limit becomes full, or has a slot again, that also visits the groups that need it, and a
  * pool its shares, but no other items. Another limit for each key costs more: it visits the
  * subqueues of its queue, or the pools of its limit, that have something running; from or to
- * 0, all pools of the limit.
+ * 0, all pools of the limit. A bucket without a token (queue_rates.c) is like a limit, or a
+ * pool, that is full.
  *
  * Heads are ordered by their round before anything else. A head that was served, or that is
  * new, belongs to the round after that of the last one served. So everything in the heap
@@ -58,6 +59,8 @@ static bool share_is_free(const struct subqueue_share *share)
     const struct subqueue_share *head = share->items.nodes[0].item->share;
     uint32_t taken = own->running + subqueue_kept_from(own, head);
     if (!share->within && taken && taken >= queue_limit_of(own->queue))
+        return false;
+    if (!share->within && subqueue_is_dry(own, head))
         return false;
     for (uint32_t i = 0; i < share->count; i++)
         if (!pool_is_open(share->needs[i].pool, head))
@@ -486,6 +489,7 @@ void queues_finish(struct queues *queues)
 {
     assert(queues->running == 0 && queues->waiting == 0 && queues->demands.count == 0 &&
            queues->sets.count == 0 && queues->groups.count == 0);
+    queue_rates_finish(queues);
     forget_keys(queues);
     names_finish(&queues->own);
     names_finish(&queues->limits);

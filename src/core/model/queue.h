@@ -43,6 +43,7 @@
 #include "base/slice.h"
 #include "base/table.h"
 #include "core/model/queue_heap.h"
+#include "core/model/rate.h"
 #include "core/model/singleton.h"
 
 enum {
@@ -106,12 +107,13 @@ struct queues {
     uint32_t limit; /* slots of the environment */
     uint32_t running, waiting;
     /* All items, those that have been in the line longest first. */
-    struct list line;      // queue_item::in_line; they wait
-    struct list resuming;  // queue_item::in_line; they wait for AUDIENCE_RESUMED
-    struct list executing; // queue_item::in_line; they have their slots
-    struct list keepers;   // subqueue_share::keeping; those for which slots are kept
-    uint32_t passes_max;   /* after that many passes, slots are kept; RESERVE_PASSES */
-    queue_item_id_fn *id;  /* breaks ties of position */
+    struct list line;          // queue_item::in_line; they wait
+    struct list resuming;      // queue_item::in_line; they wait for AUDIENCE_RESUMED
+    struct list executing;     // queue_item::in_line; they have their slots
+    struct list keepers;       // subqueue_share::keeping; those for which slots are kept
+    uint32_t passes_max;       /* after that many passes, slots are kept; RESERVE_PASSES */
+    queue_item_id_fn *id;      /* breaks ties of position */
+    struct queue_rates *rates; /* of queue_rates.c; NULL: no bucket was needed yet */
 };
 
 /* Settings made by users, in addition to the limit that the worker's version declares. */
@@ -125,6 +127,8 @@ struct queue_settings {
     uint32_t total_override;     /* replaces the declared limit of all keys together */
     int64_t total_overridden_at; /* Unix ms */
     enum singleton singleton;    /* of a queue; its subqueues then have at most one slot */
+    /* How many items may start per period: all together, and of each key. */
+    struct rate total_rate, key_rate;
 };
 
 /* The state of a queue for display, all its subqueues together. */
@@ -240,7 +244,8 @@ void queues_register(struct queues *queues, struct slice queue);
 void queues_forget_limit(struct queues *queues, struct slice queue);
 
 /* Sets the settings. A queue that has none (not paused, not overridden, no singleton
- * strategy) stays only while something needs it. */
+ * strategy, no rate) stays only while something needs it. After a change of a rate, call
+ * queues_refill. */
 void queues_configure(struct queues *queues, struct slice queue,
                       const struct queue_settings *settings);
 struct queue_figures queues_figures(const struct queues *queues, struct slice queue);

@@ -64,10 +64,12 @@ static void configure(struct queues *queues, struct queue *queue,
                       const struct queue_settings *settings)
 {
     struct quota *configured = &queue_names_of(queues, queue)->configured;
+    const struct queue_settings before = queue->settings;
     uint32_t was = queue_limit_of(queue);
     quota_release(configured, queue_is_configured(queue));
     queue->settings = *settings;
     quota_take(configured, queue_is_configured(queue));
+    queue_change_rates(queues, queue, &before);
     queue_refresh_all(queues, queue, was);
     queue_free_if_unused(queues, queue);
 }

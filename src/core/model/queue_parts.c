@@ -1,7 +1,8 @@
 /* queue_parts.c - makes and frees queues, limits, subqueues, sets and shares.
  *
  * A subqueue lives while it has an item, a queue while it has a subqueue or a setting, or
- * while a set names it: names that clients choose do not stay. */
+ * while a set names it: names that clients choose do not stay. A bucket that is not
+ * full keeps its subqueue. */
 #include "core/model/queue_parts.h"
 
 #include <assert.h>
@@ -119,7 +120,8 @@ bool queue_is_configured(const struct queue *queue)
 {
     const struct queue_settings *settings = &queue->settings;
     return settings->paused || settings->overridden || settings->total_overridden ||
-           settings->singleton || (queue->is_limit && settings->version);
+           settings->singleton || settings->total_rate.starts ||
+           settings->key_rate.starts || (queue->is_limit && settings->version);
 }
 
 void queue_free_if_unused(struct queues *queues, struct queue *queue)
@@ -138,11 +140,37 @@ void subqueue_free_if_empty(struct queues *queues, struct subqueue *subqueue)
     struct queue *queue = subqueue->queue;
     if (!list_empty(&subqueue->shares) || !list_empty(&subqueue->users) ||
         !list_empty(&subqueue->groups) || subqueue->running > 0 || subqueue->is_held ||
-        subqueue->override != UINT32_MAX)
+        subqueue->override != UINT32_MAX || subqueue->bucket)
         return;
     table_remove(&queue->subqueues, subqueue_key(subqueue));
     free(subqueue);
     queue_free_if_unused(queues, queue);
+}
+
+void rate_bucket_free(struct queues *queues, struct rate_bucket *bucket)
+{
+    struct subqueue *subqueue = bucket->subqueue;
+    timers_clear(&queues->rates->next, &bucket->timer);
+    if (subqueue)
+        subqueue->bucket = NULL;
+    else
+        bucket->queue->bucket = NULL;
+    free(bucket);
+    if (subqueue)
+        subqueue_free_if_empty(queues, subqueue);
+}
+
+void queue_rates_finish(struct queues *queues)
+{
+    struct queue_rates *rates = queues->rates;
+    if (!rates)
+        return;
+    while (rates->next.count)
+        rate_bucket_free(queues,
+                         container_of(rates->next.heap[1], struct rate_bucket, timer));
+    timers_finish(&rates->next);
+    free(rates);
+    queues->rates = NULL;
 }
 
 /* ---- groups of limits ---- */

@@ -14,10 +14,11 @@
  *
  * So whatever becomes full or has a slot again visits few of the others.
  *
- * Shared by queue.c, queue_parts.c, queue_limits.c and queue_reserve.c only. */
+ * Shared by queue.c and the files queue_*.c only. */
 #pragma once
 
 #include "base/buf.h"
+#include "base/timers.h"
 #include "core/model/queue.h"
 
 /* A limit that a group needs, and perhaps one pool of it. */
@@ -139,6 +140,25 @@ struct slot_demand {
     char text[];
 };
 
+/* The tokens of a queue or limit, or of a key of it, while there are not all of them. */
+struct rate_bucket {
+    struct queues *queues;
+    struct queue *queue;
+    struct subqueue *subqueue; /* NULL: of all keys together */
+    int64_t full_at;           /* monotonic ns */
+    struct timer timer;        /* in queue_rates::next: when it has a token, or is full */
+    bool is_dry;               /* without a token */
+};
+
+/* All buckets. */
+struct queue_rates {
+    struct timers next; // rate_bucket::timer
+    uint32_t kind;      /* of its timers */
+    int64_t now_ms;     /* while they are called; monotonic */
+    uint32_t keys;      /* how many of them are of keys */
+    bool is_full;       /* there are too many of those */
+};
+
 /* A concurrencyKey of a queue, or of a limit: then it is a pool. */
 struct subqueue {
     struct queue *queue;
@@ -150,8 +170,9 @@ struct subqueue {
     struct subqueue_share *keeper; /* a slot is kept for its head; NULL: for none */
     bool is_held;                  /* an item has just left it, and may return */
     uint32_t override; /* of a limit: replaces its limit for this key; UINT32_MAX: none */
-    int64_t override_until; /* Unix ms */
-    struct list busy;       // queue::busy
+    int64_t override_until;     /* Unix ms */
+    struct list busy;           // queue::busy
+    struct rate_bucket *bucket; /* NULL: it is full, or there is no rate */
     size_t key_len;
     char key[];
 };
@@ -172,6 +193,8 @@ struct queue {
     uint32_t total;                /* the limit of all subqueues together, as registered */
     struct subqueue_share *keeper; /* a slot is kept for its head; NULL: for none */
     struct queue_settings settings;
+    struct rate_bucket *bucket; /* of all keys together; NULL as above */
+    bool is_closed;             /* no key may start anything now */
     /* How many worker versions declare it; the queue stays while above 0. */
     uint32_t registered;
     size_t name_len;
@@ -215,19 +238,32 @@ static inline uint32_t subqueue_kept_from(const struct subqueue *subqueue,
     return subqueue->keeper && subqueue->keeper != share;
 }
 
+static inline bool share_resumes(const struct subqueue_share *share)
+{
+    return share->class->offer->audience == AUDIENCE_RESUMED;
+}
+
+/* Returns true if the share needs a token of this bucket, which has none. NULL needs none. */
+static inline bool subqueue_is_dry(const struct subqueue *subqueue,
+                                   const struct subqueue_share *share)
+{
+    return share && subqueue->bucket && subqueue->bucket->is_dry && !share_resumes(share);
+}
+
 /* Returns true if the queue or limit has a free slot for some key of the share's class. */
 static inline bool queue_is_open(const struct queue *queue,
                                  const struct subqueue_share *share)
 {
     return queue->running + queue_kept_from(queue, share) < queue_total_of(queue) &&
-           (!queue->settings.paused || share->class->offer->audience == AUDIENCE_RESUMED);
+           ((!queue->settings.paused && !queue->is_closed) || share_resumes(share));
 }
 
 /* Returns true if the pool has a free slot for the share. */
 static inline bool pool_is_open(const struct subqueue *pool,
                                 const struct subqueue_share *share)
 {
-    return pool->running + subqueue_kept_from(pool, share) < subqueue_limit(pool);
+    return pool->running + subqueue_kept_from(pool, share) < subqueue_limit(pool) &&
+           !subqueue_is_dry(pool, share);
 }
 
 static inline bool group_need_is_open(const struct group_need *need,
@@ -262,6 +298,12 @@ struct subqueue *queue_subqueue(struct queue *queue, struct slice key);
 void queue_free(struct queue *queue);
 void queue_free_if_unused(struct queues *queues, struct queue *queue);
 void subqueue_free_if_empty(struct queues *queues, struct subqueue *subqueue);
+
+/* Also frees the subqueue if nothing else needs it. */
+void rate_bucket_free(struct queues *queues, struct rate_bucket *bucket);
+
+/* Frees all buckets. */
+void queue_rates_finish(struct queues *queues);
 
 /* ---- sets of limits ---- */
 
@@ -321,3 +363,9 @@ void queue_check_keeper(struct queues *queues, const struct queue *queue);
 
 /* The settings of a queue or limit have changed. was: its limit for each key before. */
 void queue_refresh_all(struct queues *queues, struct queue *queue, uint32_t was);
+
+/* ---- queue_rates.c ---- */
+
+/* The settings of the queue were others before. */
+void queue_change_rates(struct queues *queues, struct queue *queue,
+                        const struct queue_settings *was);

@@ -174,12 +174,14 @@ uint32_t reserve_needs(const struct subqueue_share *share,
     return 1 + slot_demand_pools(share->demand, share->subqueue, needs + 1);
 }
 
-/* Returns true if the queue or limit gives slots to items of the share's audience. */
+/* Returns true if the queue or limit gives slots to items of the share's audience: a bucket
+ * without a token may stay so for longer than any item executes. */
 static bool gives_slots(const struct subqueue *need, const struct subqueue_share *share)
 {
     const struct queue *queue = need->queue;
     return subqueue_limit(need) && queue_total_of(queue) &&
-           (!queue->settings.paused || resumes(share));
+           ((!queue->settings.paused && !queue->is_closed) || resumes(share)) &&
+           !subqueue_is_dry(need, share);
 }
 
 bool reserve_may_keep(const struct queues *queues, const struct subqueue_share *share)
