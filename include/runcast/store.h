@@ -144,7 +144,8 @@ enum claim_kind {
     CLAIM_ONE_TIME_TOKEN,
     CLAIM_BATCH,
     CLAIM_ATTEMPT,
-    CLAIM_WAITPOINT
+    CLAIM_WAITPOINT,
+    CLAIM_RATE /* how many runs may start per period: expires when that is all again */
 };
 
 /* The owner of a claim may take it again. Two claims of one commit on the same key are
@@ -310,12 +311,17 @@ struct store_walk {
 };
 
 /* Scans the documents of a kind, by name. read.env may be ENV_EVERY for all environments.
- * With a limit it reads a page of one environment, without one everything. */
+ * With a limit it reads a page of one environment, without one everything.
+ *
+ * of_claims: scans the claims of claim_kind instead, without a limit. Each is a document:
+ * its name is the key, its body the owner, and stale_at when it expires. */
 enum { ENV_EVERY = UINT32_MAX };
 
 struct store_scan {
     struct store_read read;
     enum document_kind kind;
+    bool of_claims;
+    enum claim_kind claim_kind;
     char from[ID_MAX]; /* of a page: after this name; "": from the beginning */
     bool downwards;    /* of a page: in reverse, from the highest name */
     unsigned limit;    /* 0: no paging */

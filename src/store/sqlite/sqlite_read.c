@@ -205,12 +205,14 @@ static sqlite3_stmt *bind_scan(struct sqlite_db *db, const struct store_scan *re
 {
     bool every = req->read.env == ENV_EVERY;
     enum sqlite_statement which = every ? SQL_SCAN : SQL_SCAN_ENV;
+    if (req->of_claims)
+        which = every ? SQL_SCAN_CLAIMS : SQL_SCAN_CLAIMS_ENV;
     if (req->limit)
         which = req->downwards ? SQL_SCAN_DOWN : SQL_SCAN_UP;
     sqlite3_stmt *stmt = sqlite_db_stmt(db, which);
     if (!stmt)
         return NULL;
-    sqlite3_bind_int(stmt, 1, (int)req->kind);
+    sqlite3_bind_int(stmt, 1, req->of_claims ? (int)req->claim_kind : (int)req->kind);
     if (!every)
         sqlite3_bind_int64(stmt, 2, req->read.env);
     if (req->limit) {
@@ -248,6 +250,8 @@ static enum store_status scan_work(struct sqlite_db *db, struct store_read *read
         }
         struct document *document = &req->documents[req->count++];
         *document = read_document(stmt, req->kind);
+        if (req->of_claims)
+            document->stale_at = sqlite3_column_int64(stmt, 4);
         bytes += document->body ? document->body->len : 0;
     }
     sqlite3_reset(stmt);

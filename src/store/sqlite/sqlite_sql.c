@@ -75,6 +75,11 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
                  " WHERE kind = ?1 ORDER BY env, name",
     [SQL_SCAN_ENV] = "SELECT env, version, name, body FROM document"
                      " WHERE kind = ?1 AND env = ?2 ORDER BY name",
+    [SQL_SCAN_CLAIMS] = "SELECT env, 0, key, owner, expires_at FROM claim WHERE kind = ?1"
+                        " ORDER BY env, key",
+    [SQL_SCAN_CLAIMS_ENV] =
+        "SELECT env, 0, key, owner, expires_at FROM claim WHERE kind = ?1 AND env = ?2"
+        " ORDER BY key",
     [SQL_SCAN_UP] = "SELECT env, version, name, body FROM document"
                     " WHERE kind = ?1 AND env = ?2 AND name > ?3 ORDER BY name",
     [SQL_SCAN_DOWN] = "SELECT env, version, name, body FROM document"

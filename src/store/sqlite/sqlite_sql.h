@@ -38,6 +38,8 @@ enum sqlite_statement {
     SQL_HAS_DOCUMENT,
     SQL_SCAN,
     SQL_SCAN_ENV,
+    SQL_SCAN_CLAIMS,
+    SQL_SCAN_CLAIMS_ENV,
     SQL_SCAN_UP,
     SQL_SCAN_DOWN,
 

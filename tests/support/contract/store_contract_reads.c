@@ -214,6 +214,45 @@ static void assert_scan(struct store_world *world, enum document_kind kind, uint
     assert_scanned(world, env, (struct store_scan){ .kind = kind }, expected, false);
 }
 
+static void put_claim(struct store_world *world, enum claim_kind kind, uint32_t env,
+                      const char *key, int64_t expires_at)
+{
+    struct claim claim = { .kind = kind,
+                           .env = env,
+                           .key = text_bytes(key),
+                           .owner = "rate",
+                           .expires_at = expires_at };
+    assert_int_equal(commit(world, NULL, 0, &claim, 1), STORE_OK);
+    bytes_unref(claim.key);
+}
+
+static void a_scan_of_claims_brings_those_of_a_kind_with_their_newest_expiry(void **state)
+{
+    struct store_world *world = *state;
+    const int64_t in_an_hour = FIRST_RUN_MS + 3600000;
+    put_claim(world, CLAIM_RATE, ENV_B, "[\"queue\",\"\303\251\"]", in_an_hour);
+    put_claim(world, CLAIM_RATE, ENV_A, "a", in_an_hour);
+    put_claim(world, CLAIM_RATE, ENV_A, "a", in_an_hour + 1);
+    put_claim(world, CLAIM_REQUEST, ENV_A, "b", in_an_hour);
+    assert_int_equal(commit_one(world, new_document(ENV_A, DOC_QUEUE, "c", "1")), STORE_OK);
+    world->reopen(world);
+    struct waiting_scan waiting = { .req = { .of_claims = true,
+                                             .claim_kind = CLAIM_RATE } };
+    waiting.req.read = (struct store_read){ READ_SCAN, ENV_EVERY, on_scanned };
+    world->store->ops->read(world->store, &waiting.req.read);
+    while (!waiting.answered)
+        world->turn(world);
+    const struct document *claims = waiting.req.documents;
+    assert_int_equal(waiting.req.count, 2);
+    assert_int_equal(claims[0].env, ENV_A);
+    assert_string_equal(claims[0].name->data, "a");
+    assert_string_equal(claims[0].body->data, "rate");
+    assert_int_equal(claims[0].stale_at, in_an_hour + 1);
+    assert_int_equal(claims[1].env, ENV_B);
+    assert_string_equal(claims[1].name->data, "[\"queue\",\"\303\251\"]");
+    store_read_finish(&waiting.req.read);
+}
+
 static void a_scan_brings_the_documents_of_a_kind_by_name(void **state)
 {
     struct store_world *world = *state;
@@ -507,6 +546,7 @@ const struct CMUnitTest store_read_cases[] = {
     cmocka_unit_test(only_marked_packets_are_written),
     cmocka_unit_test(every_field_of_a_run_comes_back),
     cmocka_unit_test(a_scan_brings_the_documents_of_a_kind_by_name),
+    cmocka_unit_test(a_scan_of_claims_brings_those_of_a_kind_with_their_newest_expiry),
     cmocka_unit_test(a_scan_goes_page_by_page_in_both_directions),
     cmocka_unit_test(retention_removes_final_runs_oldest_change_first),
     cmocka_unit_test(retention_removes_the_pieces_of_a_trace_with_its_run),

@@ -232,6 +232,8 @@ static void write_claim(struct fake_data *data, const struct claim *claim)
     stored = (struct stored_claim *)find_or_add(
         &data->claims, name_of(data, claim->env, (int)claim->kind, bytes_slice(claim->key)),
         sizeof(*stored));
+    stored->env = claim->env;
+    stored->kind = claim->kind;
     memcpy(stored->owner, claim->owner, sizeof(stored->owner));
     stored->expires_at = claim->expires_at;
 }
@@ -532,10 +534,38 @@ static enum store_status read_walk(struct fake_data *data, struct store_read *re
     return STORE_OK;
 }
 
+/* Returns the name that name_of made the key of. */
+static struct slice name_in(const struct key *key)
+{
+    struct slice rest = { key->ptr, key->len }, part;
+    slice_split(&rest, ' ', &part);
+    slice_split(&rest, ' ', &part);
+    return rest;
+}
+
+static enum store_status read_claims(struct fake_data *data, struct store_scan *req)
+{
+    size_t at = 0;
+    req->documents = mem_new_array(struct document, data->claims.count);
+    req->count = 0;
+    for (struct stored_claim *stored; (stored = table_next(&data->claims, &at));)
+        if (stored->kind == req->claim_kind &&
+            (req->read.env == ENV_EVERY || stored->env == req->read.env))
+            req->documents[req->count++] =
+                (struct document){ .env = stored->env,
+                                   .name = bytes_create(name_in(&stored->key)),
+                                   .body = bytes_create(slice_of(stored->owner)),
+                                   .stale_at = stored->expires_at };
+    fake_page_cut(req);
+    return STORE_OK;
+}
+
 static enum store_status read_scan(struct fake_data *data, struct store_read *read)
 {
     struct store_scan *req = container_of(read, struct store_scan, read);
     size_t at = 0;
+    if (req->of_claims)
+        return read_claims(data, req);
     req->count = 0;
     req->documents = mem_new_array(struct document, data->documents.count);
     for (struct stored_document *stored; (stored = table_next(&data->documents, &at));) {

@@ -34,6 +34,8 @@ struct stored_document {
 
 struct stored_claim {
     struct key key;
+    uint32_t env;
+    enum claim_kind kind;
     char owner[ID_MAX];
     int64_t expires_at;
 };

@@ -138,9 +138,12 @@ static enum store_status answer_scan(struct store_read *read, const PGresult *an
     struct store_scan *req = container_of(read, struct store_scan, read);
     size_t rows = (size_t)PQntuples(answer);
     req->documents = rows ? mem_new_array(struct document, rows) : NULL;
-    for (req->count = 0; req->count < rows; req->count++)
-        req->documents[req->count] =
-            pg_rows_read_document(answer, (int)req->count, req->kind);
+    for (req->count = 0; req->count < rows; req->count++) {
+        struct document *document = &req->documents[req->count];
+        *document = pg_rows_read_document(answer, (int)req->count, req->kind);
+        if (req->of_claims)
+            document->stale_at = pg_rows_number(answer, (int)req->count, 4);
+    }
     req->more = req->limit && rows && (size_t)pg_rows_number(answer, 0, 4) > rows;
     return STORE_OK;
 }

@@ -484,9 +484,24 @@ static void add_scan_page(struct pg_query *query, const struct store_scan *req)
     buf_print(&query->sql, " ORDER BY g.name %s", direction);
 }
 
+static void add_claims(struct pg_query *query, const struct store_scan *req)
+{
+    add_small(query,
+              "SELECT k.env, 0::bigint, k.key, k.owner, k.expires_at FROM claim k"
+              " WHERE k.kind = ",
+              (int32_t)req->claim_kind);
+    if (req->read.env != ENV_EVERY)
+        add_small(query, " AND k.env = ", (int32_t)req->read.env);
+    add(query, " ORDER BY k.env, k.key");
+}
+
 static void add_scan(struct pg_query *query, const struct store_read *read)
 {
     const struct store_scan *req = container_of(read, struct store_scan, read);
+    if (req->of_claims) {
+        add_claims(query, req);
+        return;
+    }
     if (req->limit)
         buf_print(&query->sql,
                   "SELECT g.env, g.version, g.name, g.body, g.total FROM (SELECT g.*,"
