@@ -26,7 +26,8 @@ struct dequeue {
     bool by_token;              /* the worker has a worker token; set after dequeue_begin */
     struct dequeue_terms terms; /* ignored in dev */
     struct slice request_id;
-    char worker[ID_MAX]; /* the version that it names; "": none */
+    struct rate_claims *rates; /* tokens taken for the lease in progress; NULL: none */
+    char worker[ID_MAX];       /* the version that it names; "": none */
     /* OK: command.run is leased to the worker and shows its snapshot. ERR_NOT_FOUND: no run
      * was ready within wait_ms. */
     void (*done)(struct dequeue *dequeue, enum err status);

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "core/engine/attempts.h"
+#include "core/engine/rates.h"
 #include "core/engine/state.h"
 #include "core/fleet/dev_sessions.h"
 #include "core/fleet/leases.h"
@@ -105,6 +106,7 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
     int64_t time = loop_wall_ms(engine->loop);
     (void)marks;
 
+    rates_refresh(engine, command->env, dequeue->rates);
     if (!find_version(dequeue, now, &worker))
         return DECISION_NOTHING;
     const struct worker_task *task = worker_task(worker, bytes_slice(now->task));
@@ -250,6 +252,16 @@ static void note_dequeued(struct engine *engine, struct tracked *run)
     leases_note(run);
 }
 
+/* Gives tokens back if no run was leased. If the store has failed, the outcome may be
+ * unknown. */
+static void end_rates(struct dequeue *dequeue, enum err status, bool used)
+{
+    struct command *command = &dequeue->command;
+    bool is_known = !status || status == ERR_NOT_FOUND || status == ERR_CONFLICT;
+    rates_end(command->engine, command->env, dequeue->rates, is_known && !used);
+    dequeue->rates = NULL;
+}
+
 /* Returns true if the request id belongs to a later dequeue now. */
 static bool is_repeated(const struct dequeue *dequeue)
 {
@@ -264,6 +276,7 @@ static void on_leased(struct command *command, enum err status)
     bool leased = is_leased(dequeue, status);
 
     dequeue->holding = false;
+    end_rates(dequeue, status, leased && command->seq);
     if (dequeue->canceled) {
         bool is_others = !command->seq && is_repeated(dequeue); /* the later one's */
         if (leased && !is_others)
@@ -446,8 +459,11 @@ static void lease(struct dequeue_seat *seat, struct environment *env)
     note_served(env);
     timers_clear(loop_timers(engine->loop), &run->timer);
     queues_run(&env->queues, item, engine_seat_of(&run->run));
+    dequeue->rates = rates_take(engine, env, item);
     command_begin(engine, env, slice_of(run->run.id), &dequeue->command, decide_dequeue,
                   on_leased);
+    if (dequeue->rates)
+        command_claim(&dequeue->command, dequeue->rates->claims, dequeue->rates->count);
 }
 
 /* Returns the session that was served longest ago, of those that have a ready run and a
@@ -485,6 +501,7 @@ static struct dequeue_seat *next_served(const struct environment *env,
 static void match(struct environment *env)
 {
     waits_resume(env->engine, env);
+    engine_refill(env->engine, env);
     for (struct session *session; (session = best_session(env));)
         lease(first_of(&session->dequeues), env);
     struct environment *from;

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "core/engine/debounce_keys.h"
 #include "core/engine/ends.h"
+#include "core/engine/rates.h"
 #include "core/engine/singletons.h"
 #include "core/engine/state.h"
 #include "core/engine/store_retry.h"
@@ -108,6 +109,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->evictor = (struct flusher){ .fn = evict };
     loop_add_flusher(loop, &engine->evictor);
     engine->due_kind = timers_kind(loop_timers(loop), deadlines_on_due);
+    engine->refill_kind = timers_kind(loop_timers(loop), rates_on_refill);
     engine->wait_kind = timers_kind(loop_timers(loop), dequeue_timed_out);
     engine->fleets = (struct fleets){ .loop = loop,
                                       .on_change = on_fleet,
@@ -122,6 +124,7 @@ static void destroy_environment(struct environment *env)
     struct engine_share *share = engine_share_of(env);
     loop_cancel_deferred(&share->matching);
     singletons_finish(share);
+    timers_clear(loop_timers(env->loop), &share->refill);
     *slots_at(&env->engine->shares, env->number) = NULL;
     free(share);
     fleet_destroy(env->fleet);

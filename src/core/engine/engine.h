@@ -155,6 +155,14 @@ void engine_sweep_environment(struct engine *engine, struct environment *env);
  * limits. */
 void engine_match(struct engine *engine, struct environment *env);
 
+/* Brings the buckets of rates up to date, and offers runs whose buckets have a token. Call it
+ * after changing a rate. */
+void engine_refill(struct engine *engine, struct environment *env);
+
+/* Brings a bucket back that was stored as a claim of CLAIM_RATE (store_scan::of_claims). Call
+ * it when settings of queues and limits are in memory. */
+void engine_restore_rate(struct engine *engine, const struct document *claim);
+
 /* Refuses dequeues from now on. Operations in flight are completed, and so are the triggers
  * of requests accepted before. */
 void engine_drain(struct engine *engine);

@@ -14,6 +14,7 @@ enum { STORE_RETRY_MS = 1000 };
 struct engine_share {
     struct environment *env;
     struct deferred matching; /* matches runs and workers */
+    struct timer refill;      /* when a bucket of a rate has a token again, or is full */
     uint64_t served;   /* value of engine::served when a worker last got one of its runs */
     uint32_t arriving; /* runs of triggers in flight */
     struct table singletons; /* of struct singleton_queue, of singletons.c, by name */
@@ -52,6 +53,7 @@ struct engine {
     struct table project_turns;    /* of struct project_turn, of dequeue.c */
     uint32_t due_kind, wait_kind;  /* of timers: runs, dequeues */
     uint32_t doubt_kind;           /* and doubts */
+    uint32_t refill_kind;          /* of engine_share::refill */
     uint32_t retry_kind;           /* of retry_timer */
     engine_sessions_fn *on_sessions; /* NULL: no listener */
     void *sessions_owner;

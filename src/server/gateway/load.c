@@ -1,7 +1,7 @@
 /* load.c - loads accounts and runs from the store into memory, before any client is served.
  *
  *   accounts: scan documents ─► none at all? create the first ones ─► link
- *   runs:     environments ─► workers, queues ─► per environment: unfinished runs, in the
+ *   runs:     environments ─► workers, queues, rates ─► per environment: unfinished runs, in the
  *             order of their last change; then others, newest first, until half the budget
  *             is used or 2 s have passed: `cold` is where that stopped
  *
@@ -40,6 +40,25 @@ static void scan_kind(struct load_documents *load)
     load->store->ops->read(load->store, &load->scan.read);
 }
 
+/* The claims of rates are scanned after the documents. Returns false if nothing is left. */
+static bool scan_next(struct load_documents *load)
+{
+    if (load->refused || load->scan.of_claims)
+        return false;
+    if (++load->kind < load->kind_count) {
+        scan_kind(load);
+        return true;
+    }
+    if (!load->with_rates)
+        return false;
+    load->taken = 0;
+    load->scan = (struct store_scan){ .read = { READ_SCAN, load->env, on_scanned },
+                                      .of_claims = true,
+                                      .claim_kind = CLAIM_RATE };
+    load->store->ops->read(load->store, &load->scan.read);
+    return true;
+}
+
 static void take_documents(struct deferred *deferred)
 {
     struct load_documents *load = container_of(deferred, struct load_documents, taking);
@@ -56,9 +75,7 @@ static void take_documents(struct deferred *deferred)
         return;
     }
     free(scan->documents);
-    if (!load->refused && ++load->kind < load->kind_count)
-        scan_kind(load);
-    else
+    if (!scan_next(load))
         load->done(load, load->refused);
 }
 
@@ -330,7 +347,10 @@ static enum err take_restored(struct load_documents *documents,
                               const struct document *document, struct failure *why)
 {
     struct load_runs *load = container_of(documents, struct load_runs, documents);
-    return api_restore(load->api, document, why);
+    if (!documents->scan.of_claims)
+        return api_restore(load->api, document, why);
+    engine_restore_rate(load->engine, document);
+    return OK;
 }
 
 static void on_restored(struct load_documents *documents, enum err status)
@@ -359,6 +379,7 @@ void load_runs_begin(struct load_runs *load)
         .kinds = restored_kinds,
         .kind_count = sizeof(restored_kinds) / sizeof(restored_kinds[0]),
         .env = ENV_EVERY,
+        .with_rates = true,
         .take = take_restored,
         .done = on_restored,
     };

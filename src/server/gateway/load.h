@@ -14,7 +14,8 @@ struct load_documents {
     struct loop *loop;
     const enum document_kind *kinds; /* the caller's until done */
     size_t kind_count;
-    uint32_t env; /* or ENV_EVERY */
+    uint32_t env;    /* or ENV_EVERY */
+    bool with_rates; /* then loads the claims of CLAIM_RATE, too */
     /* Borrows the document. An error ends the load, with its reason in why. */
     enum err (*take)(struct load_documents *load, const struct document *document,
                      struct failure *why);
