@@ -266,7 +266,7 @@ static const struct schema schemas[] = {
     { "RunWaiting",
       "{reason: 'no_worker'|'version'|'storage_quota'|'queue_paused'|'queue_limit'"
       "|'concurrency_key'|'queue_total'|'limit_paused'|'limit'|'gate_paused'|'gate'"
-      "|'environment_limit'|'room'|'delay'|'retry'|'waitpoint', limitName?: string, "
+      "|'environment_limit'|'rate'|'room'|'delay'|'retry'|'waitpoint', limitName?: string, "
       "limitKey?: string, since: datetime, until?: datetime, limit?: integer, "
       "running?: integer, reserved?: integer, ahead?: integer,"
       " task?: string, message: string}" },

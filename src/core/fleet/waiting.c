@@ -97,6 +97,19 @@ static bool look_at_limits(const struct tracked *run, const struct queue_standin
     return waiting->reason != WAITING_FOR_NOTHING;
 }
 
+/* Sets the rate that keeps the run from starting. Returns false if there is none. */
+static bool look_at_rates(const struct tracked *run, struct waiting *waiting)
+{
+    int64_t opens_ms;
+    if (!queues_lacks_token(&run->env->queues, &run->item, &waiting->rate, &opens_ms))
+        return false;
+    waiting->reason = WAITING_RATE;
+    waiting->until = wall_of(run) + opens_ms - loop_now_ms(run->env->loop);
+    if (waiting->rate.place.is_limit)
+        waiting->limit_name = waiting->rate.place.name;
+    return true;
+}
+
 static void look_in_line(const struct tracked *run, struct waiting *waiting)
 {
     const struct queues *queues = &run->env->queues;
@@ -110,7 +123,7 @@ static void look_in_line(const struct tracked *run, struct waiting *waiting)
         waiting->reason = WAITING_NO_WORKER;
     else if (standing.paused)
         waiting->reason = WAITING_QUEUE_PAUSED;
-    else if (!look_at_limits(run, &standing, waiting))
+    else if (!look_at_limits(run, &standing, waiting) && !look_at_rates(run, waiting))
         waiting->reason = run->env->is_dev ? WAITING_NO_WORKER : WAITING_ROOM;
 }
 

@@ -11,6 +11,7 @@
  *                 one of its gates is                             ─► gate_paused, gate
  *                 a free slot that is kept for another run counts as taken
  *                 all slots of the environment are                ─► environment_limit
+ *                 a rate of its queue or limits has no token left ─► rate
  *                 none of these, in dev: no worker dequeues it    ─► no_worker
  *                 elsewhere: workers lack CPU or memory for it    ─► room
  *   its waits have ended, but no slot is free for it to continue  ─► one of these limits
@@ -21,6 +22,7 @@
 #include "base/buf.h"
 #include "base/quota.h"
 #include "core/fleet/versions.h"
+#include "core/model/queue_rates.h"
 
 enum waiting_reason {
     WAITING_FOR_NOTHING, /* it executes, is about to, or has ended */
@@ -36,6 +38,7 @@ enum waiting_reason {
     WAITING_GATE_PAUSED,
     WAITING_GATE,
     WAITING_ENVIRONMENT_LIMIT,
+    WAITING_RATE,
     WAITING_ROOM,
     WAITING_DELAY,
     WAITING_RETRY,
@@ -55,8 +58,10 @@ struct waiting {
     /* The limit of limit_paused and limit, or the queue of gate_paused and gate; and the
      * key of its pool, empty for none. Borrowed from the queues. */
     struct slice limit_name, limit_key;
-    bool is_limit_total; /* limit, gate: of all keys together, not of the pool's */
-    bool is_in_line;     /* ahead is set */
+    struct rate_figures rate; /* of rate: the bucket that has a token last; limit_name is
+                               * set if it is that of a limit */
+    bool is_limit_total;      /* limit, gate: of all keys together, not of the pool's */
+    bool is_in_line;          /* ahead is set */
     uint32_t ahead;  /* runs of its queue and key before it; at most WAITING_AHEAD_MAX */
     bool is_served;  /* no_worker: a worker is connected but does not dequeue now */
     bool is_plain;   /* no_worker: only a worker with its code could execute it */

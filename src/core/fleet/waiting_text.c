@@ -3,6 +3,11 @@
 #include "core/fleet/waiting.h"
 #include "core/model/wait_list.h"
 
+static int64_t wall_of(const struct tracked *run)
+{
+    return loop_wall_ms(run->env->loop);
+}
+
 static void add_time(struct buf *out, int64_t unix_ms)
 {
     char text[TIME_TEXT_LEN + 1];
@@ -26,6 +31,7 @@ const char *waiting_name(enum waiting_reason reason)
         [WAITING_GATE_PAUSED] = "gate_paused",
         [WAITING_GATE] = "gate",
         [WAITING_ENVIRONMENT_LIMIT] = "environment_limit",
+        [WAITING_RATE] = "rate",
         [WAITING_ROOM] = "room",
         [WAITING_DELAY] = "delay",
         [WAITING_RETRY] = "retry",
@@ -225,6 +231,25 @@ static void explain_named_limit(const struct tracked *run, const struct waiting 
               has_begun ? "continues" : "starts", is_gate ? "that queue's limit" : "it");
 }
 
+static void explain_rate(const struct tracked *run, const struct waiting *waiting,
+                         struct buf *out)
+{
+    const struct rate_figures *bucket = &waiting->rate;
+    const struct bytes *key = run_rare(&run->run)->concurrency_key;
+    int64_t left_ms = waiting->until - wall_of(run);
+    char period[48];
+    text_from_seconds(bucket->rate.period_ms / 1000, period);
+    buf_print(out, "The %s %.*s starts %u run%s per %s",
+              bucket->place.is_limit ? "concurrency limit" : "queue",
+              SLICE_ARG(bucket->place.name), bucket->rate.starts,
+              bucket->rate.starts == 1 ? "" : "s", period);
+    if (bucket->place.key.ptr && key)
+        buf_print(out, " for the concurrencyKey %.*s",
+                  SLICE_ARG(text_clip(bytes_slice(key))));
+    buf_print(out, "; the next one in %lld s",
+              (long long)(left_ms > 0 ? (left_ms + 999) / 1000 : 0));
+}
+
 static void explain_retry(const struct tracked *run, const struct waiting *waiting,
                           struct buf *out)
 {
@@ -296,6 +321,7 @@ void waiting_explain(const struct tracked *run, const struct waiting *waiting,
         break;
     case WAITING_LIMIT:
     case WAITING_GATE: explain_named_limit(run, waiting, out); break;
+    case WAITING_RATE: explain_rate(run, waiting, out); break;
     case WAITING_ROOM: explain_room(run, out); break;
     case WAITING_DELAY:
         buf_add_text(out, "It is delayed until ");
