@@ -118,6 +118,12 @@ export const calls = {
   override_concurrency_limit_v1: async (w) => { for (const body of [{ total: 5 }, { concurrencyKey: "k", perKey: 1, ttl: "1h" }, {}]) await w.post(`${limit}/override`, body); },
   reset_concurrency_limit_v1: async (w) => { for (const body of [{}, { concurrencyKey: "k" }]) await w.post(`${limit}/reset`, body); },
   pause_concurrency_limit_v1: async (w) => { for (const action of ["pause", "resume"]) await w.post(`${limit}/pause`, { action }); },
+  rate_queue_v1: async (w) => { for (const rate of [{ total: { starts: 1000, period: "1s" }, perKey: { starts: 1000, period: "1m" } }, { total: null, perKey: null }, {}]) await w.post(`${queue}/rate`, { type: "task", ...rate }); },
+  rate_concurrency_limit_v1: async (w) => {
+    for (const rate of [{ total: { starts: 1000, period: "1s" }, perKey: { starts: 1000, period: "1m" } }, {}]) await w.post(`${limit}/rate`, rate);
+    for (const rest of [limit, `${limit}?concurrencyKey=k`]) await w.get(rest);
+    await w.post(`${limit}/rate`, { total: null, perKey: null });
+  },
   create_bulk_action_v1: async (w) => { await bulk(w); await w.post("/api/v1/bulk-actions", { action: "replay", filter: {} }); },
   list_bulk_actions_v1: (w) => w.get("/api/v1/bulk-actions?page[size]=1"),
   retrieve_bulk_action_v1: async (w) => w.get(`/api/v1/bulk-actions/${await bulk(w)}`),

@@ -263,9 +263,9 @@ class Actor {
     const asks = [
       ...(schedule ? [["GET", ""], ["PUT", "", wish], ["DELETE", ""], ["POST", "/activate"], ["POST", "/deactivate"]].map(([method, rest, body]) => [schedule, (one) => ({ method, path: `/api/v1/schedules/${one}${rest}`, body })]) : []),
       ...(word ? ["GET", "DELETE"].map((method) => [word, (one) => ({ method, path: `/api/v1/schedules/${one}` })]) : []),
-      ...(queue ? [["GET", "?type=id"], ["POST", "/pause", { type: "id", action: "pause" }], ["POST", "/concurrency/override", { type: "id", concurrencyLimit: 0 }], ["POST", "/concurrency/reset", { type: "id" }], ["POST", "/singleton", { type: "id", strategy: "skip" }]]
+      ...(queue ? [["GET", "?type=id"], ["POST", "/pause", { type: "id", action: "pause" }], ["POST", "/concurrency/override", { type: "id", concurrencyLimit: 0 }], ["POST", "/concurrency/reset", { type: "id" }], ["POST", "/singleton", { type: "id", strategy: "skip" }], ["POST", "/rate", { type: "id", total: { starts: 1, period: "1d" } }]]
         .map(([method, rest, body]) => [queue, (one) => ({ method, path: `/api/v1/queues/${one}${rest}`, body })]) : []),
-      ...(word ? [["GET", ""], ["GET", "?concurrencyKey=k"], ["GET", "/usage"], ["POST", "/override", { total: 0 }], ["POST", "/override", { concurrencyKey: "k", perKey: 0 }], ["POST", "/reset", {}], ["POST", "/pause", { action: "pause" }]]
+      ...(word ? [["GET", ""], ["GET", "?concurrencyKey=k"], ["GET", "/usage"], ["POST", "/override", { total: 0 }], ["POST", "/override", { concurrencyKey: "k", perKey: 0 }], ["POST", "/reset", {}], ["POST", "/pause", { action: "pause" }], ["POST", "/rate", { total: { starts: 1, period: "1d" } }]]
         .map(([method, rest, body]) => [word, (one) => ({ method, path: `/api/v1/concurrency-limits/${one}${rest}`, body })]) : []),
       ...(word ? [[word, (one) => ({ method: "POST", path: `/api/v1/queues/${one}/pause`, body: { type: "custom", action: "pause" } })]] : []),
       ...(bulk ? [["GET", ""], ["POST", "/abort"]].map(([method, rest]) => [bulk, (one) => ({ method, path: `/api/v1/bulk-actions/${one}${rest}` })]) : []),

@@ -76,11 +76,11 @@ export const rows = [
   { route: "GET /api/v1/queues", takes: "key user", of: "queues", at: () => ({}) },
   { route: "GET /api/v1/environments/stats", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: () => ({}) },
   { route: "GET /api/v1/queues/:", takes: "key user", of: "queues", at: () => ({ path: "/api/v1/queues/nobody", query: "type=custom" }), ok: [404] },
-  ...["pause", "singleton", "concurrency/override", "concurrency/reset"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key user", of: "queues", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
+  ...["pause", "singleton", "concurrency/override", "concurrency/reset", "rate"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key user", of: "queues", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
   { route: "GET /api/v1/concurrency-limits", takes: "key user", of: "concurrencyLimits", at: () => ({}) },
   { route: "GET /api/v1/concurrency-limits/:", takes: "key user", of: "concurrencyLimits", at: () => ({ path: "/api/v1/concurrency-limits/nobody" }), ok: [404] },
   { route: "GET /api/v1/concurrency-limits/:/usage", takes: "key user", of: "concurrencyLimits", at: () => ({ path: "/api/v1/concurrency-limits/nobody/usage" }), ok: [404] },
-  ...["override", "reset", "pause"].map((what) => ({ route: `POST /api/v1/concurrency-limits/:/${what}`, takes: "key user", of: "concurrencyLimits", at: () => ({ path: `/api/v1/concurrency-limits/nobody/${what}`, body: [] }), ok: [400] })),
+  ...["override", "reset", "pause", "rate"].map((what) => ({ route: `POST /api/v1/concurrency-limits/:/${what}`, takes: "key user", of: "concurrencyLimits", at: () => ({ path: `/api/v1/concurrency-limits/nobody/${what}`, body: [] }), ok: [400] })),
   // A key is valid for its own environment, a personal token for each environment of the project.
   ...[["GET", ""], ["POST", "", 400], ["POST", "/import", 400], ["GET", "/NOBODY", 404], ["PUT", "/NOBODY", 400], ["POST", "/NOBODY", 400], ["DELETE", "/NOBODY", 404]].map(([method, rest, status = 200]) =>
     ({ route: `${method} /api/v1/projects/:/envvars/:${rest.replace("NOBODY", ":")}`, takes: "key personal user", of: "envvars", at: (w) => ({ path: `/api/v1/projects/${w.ref}/envvars/dev${rest}`, body: method === "GET" || method === "DELETE" ? undefined : {} }), ok: [status], foreign: [400] })),

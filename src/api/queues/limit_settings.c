@@ -1,6 +1,7 @@
 /* limit_settings.c - writes the settings of a limit as JSON, and reads them. */
 #include "api/queues/limit_settings.h"
 
+#include "api/request/rate_settings.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
 
@@ -15,6 +16,7 @@ static void write_own(struct buf *out, const struct queue_settings *settings)
     if (settings->total_overridden)
         buf_print(out, ",\"total\":%u,\"totalAt\":%lld", settings->total_override,
                   (long long)settings->total_overridden_at);
+    rate_settings_write(out, settings);
 }
 
 static void write_key(struct buf *out, const struct limit_override *override, bool *first)
@@ -45,8 +47,8 @@ struct bytes *limit_settings_write(const struct queues *queues, struct slice lim
     if (!first)
         buf_add_char(&out, ']');
     buf_add_char(&out, '}');
-    bool is_needed =
-        settings->paused || settings->overridden || settings->total_overridden || !first;
+    bool is_needed = settings->paused || settings->overridden ||
+                     settings->total_overridden || rate_settings_has(settings) || !first;
     struct bytes *body = is_needed ? buf_to_bytes(&out) : NULL;
     buf_finish(&out);
     return body;
@@ -94,7 +96,8 @@ enum err limit_settings_restore(struct environment *env, const struct document *
                read_limit(body, "override", "overriddenAt", &read.overridden,
                           &read.override, &read.overridden_at) &&
                read_limit(body, "total", "totalAt", &read.total_overridden,
-                          &read.total_override, &read.total_overridden_at);
+                          &read.total_override, &read.total_overridden_at) &&
+               rate_settings_read(body, &read);
     struct scan_members keys = scan_members(scan_member(body, "keys"));
     while (is_right && scan_next_element(&keys, &element))
         is_right = restore_key(env, name, element);

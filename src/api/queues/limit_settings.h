@@ -1,6 +1,7 @@
 /* limit_settings.h - the document of a concurrency limit: its settings, and those of keys.
  *
  *   {"paused":false,"override":2,"overriddenAt":…,"total":9,"totalAt":…,
+ *    "totalRate":{"starts":10,"periodMs":60000},
  *    "keys":[{"key":"ann","perKey":5,"until":…},…]}
  *
  * An override of a key ends at its time, without a write: one that has ended is ignored when

@@ -1,4 +1,4 @@
-/* limits.c - the routes of concurrency limits: list, retrieve, override, reset, pause.
+/* limits.c - the routes of concurrency limits: list, retrieve, override, reset, pause, rate.
  *
  *   change ─► settings as they would be ─► document (synced) ─► the limit has them ─► reply
  *                  ▲                           │
@@ -9,6 +9,7 @@
 #include "api/queues/limit_expiry.h"
 #include "api/queues/limit_settings.h"
 #include "api/request/paging.h"
+#include "api/request/rate_settings.h"
 #include "api/request/route.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
@@ -66,8 +67,9 @@ static void add_id(struct buf *out, struct slice name)
     buf_add_json(out, name);
 }
 
-static void add_limit(struct buf *out, const struct queues *queues, struct slice name)
+static void add_limit(struct buf *out, const struct environment *env, struct slice name)
 {
+    const struct queues *queues = &env->queues;
     struct queue_figures figures = limits_figures(queues, name);
     const struct queue_settings *settings = &figures.settings;
     add_id(out, name);
@@ -82,14 +84,17 @@ static void add_limit(struct buf *out, const struct queues *queues, struct slice
     add_number(out, "override", settings->total_overridden, settings->total_override);
     add_moment(out, "overriddenAt", settings->total_overridden,
                settings->total_overridden_at);
-    buf_print(out, "},\"running\":%u,\"reserved\":%u,\"queued\":%u,\"paused\":%s}",
+    buf_print(out, "},\"running\":%u,\"reserved\":%u,\"queued\":%u,\"paused\":%s",
               figures.running, figures.reserved, figures.waiting,
               settings->paused ? "true" : "false");
+    rate_settings_show(out, env, true, name);
+    buf_add_char(out, '}');
 }
 
-static void add_key(struct buf *out, const struct queues *queues, struct slice name,
+static void add_key(struct buf *out, const struct environment *env, struct slice name,
                     struct slice key)
 {
+    const struct queues *queues = &env->queues;
     struct limit_override override;
     struct queue_figures of_all = limits_figures(queues, name);
     struct queue_figures figures = limits_key_figures(queues, name, key, &override);
@@ -102,9 +107,11 @@ static void add_key(struct buf *out, const struct queues *queues, struct slice n
     add_number(out, "base", true, of_all.limit);
     add_number(out, "override", is_set, override.per_key);
     add_moment(out, "expiresAt", is_set, override.until);
-    buf_print(out, "},\"running\":%u,\"reserved\":%u,\"queued\":%u,\"paused\":%s}",
+    buf_print(out, "},\"running\":%u,\"reserved\":%u,\"queued\":%u,\"paused\":%s",
               figures.running, figures.reserved, figures.waiting,
               figures.settings.paused ? "true" : "false");
+    rate_settings_show_key(out, env, true, name, key);
+    buf_add_char(out, '}');
 }
 
 /* key: absent for the limit itself. */
@@ -112,9 +119,9 @@ static void reply_limit(struct api_call *call, struct slice name, struct slice k
 {
     struct buf out = { 0 };
     if (key.ptr)
-        add_key(&out, &call->env->queues, name, key);
+        add_key(&out, call->env, name, key);
     else
-        add_limit(&out, &call->env->queues, name);
+        add_limit(&out, call->env, name);
     api_reply_json(call, 200, buf_slice(&out));
     buf_finish(&out);
 }
@@ -131,7 +138,7 @@ static enum err check_known(struct api_call *call, struct slice name)
 
 static void add_limit_at(struct buf *out, const struct environment *env, uint64_t place)
 {
-    add_limit(out, &env->queues, limits_name_at(&env->queues, place));
+    add_limit(out, env, limits_name_at(&env->queues, place));
 }
 
 static enum err list_limits(struct api_call *call)
@@ -196,7 +203,7 @@ static void add_keys(struct buf *out, const struct api_call *call)
     for (size_t i = 0; i < count; i++) {
         if (i)
             buf_add_char(out, ',');
-        add_key(out, &call->env->queues, call->params[0], keys[i]);
+        add_key(out, call->env, call->params[0], keys[i]);
     }
 }
 
@@ -222,7 +229,7 @@ static enum err reply_usage(struct api_call *call)
 
 /* ---- changes ---- */
 
-enum limit_action { LIMIT_OVERRIDE, LIMIT_RESET, LIMIT_PAUSE };
+enum limit_action { LIMIT_OVERRIDE, LIMIT_RESET, LIMIT_PAUSE, LIMIT_RATE };
 
 struct limit_change {
     struct api_call *call;
@@ -232,6 +239,7 @@ struct limit_change {
         is_kept; /* is_kept: there is something to store */
     uint32_t per_key, total;
     int64_t ttl_s;
+    struct rate_change rate;
     struct queue_settings settings; /* as they will be */
     struct limit_override override; /* of the key */
     struct document_write write;
@@ -271,7 +279,8 @@ static enum err check_configured(const struct limit_change *change,
     if (!settings->version && !quota_has(&queues->limits.configured, 1))
         return explain(&change->call->why, ERR_RULE,
                        "At most %d concurrency limits of an environment, and %d queues and "
-                       "limits of its project, can be paused or overridden at once",
+                       "limits of its project, can be paused, overridden or have a rate at "
+                       "once",
                        QUEUES_CONFIGURED_MAX, PROJECT_QUEUES_CONFIGURED_MAX);
     return !change->key || has_room_for_key(change)
                ? OK
@@ -311,9 +320,12 @@ static enum err alter(struct limit_change *change)
         override_own(change, now_ms);
     else if (change->action == LIMIT_RESET)
         settings->overridden = settings->total_overridden = false;
+    else if (change->action == LIMIT_RATE)
+        rate_change_apply(&change->rate, settings);
     else
         settings->paused = change->pause;
-    return sets || change->pause ? check_configured(change, settings) : OK;
+    bool is_rated = change->action == LIMIT_RATE && rate_settings_has(settings);
+    return sets || change->pause || is_rated ? check_configured(change, settings) : OK;
 }
 
 static void on_written(struct document_write *write, enum err status);
@@ -356,6 +368,7 @@ static void on_written(struct document_write *write, enum err status)
             limits_override_key(&env->queues, name, &change->override);
         change->settings.version = change->is_kept ? change->settings.version + 1 : 0;
         limits_configure(&env->queues, name, &change->settings);
+        engine_refill(api_engine(change->call->api), env);
         engine_match(api_engine(change->call->api), env);
         limit_expiry_look(api_limit_expiry(change->call->api));
     }
@@ -498,6 +511,16 @@ static enum err pause_or_resume(struct api_call *call)
     return begin_change(call, &change);
 }
 
+static enum err set_rate(struct api_call *call)
+{
+    struct limit_change change = { .action = LIMIT_RATE };
+    struct slice body;
+    enum err refused = api_read_object(call, &body);
+    if (!refused)
+        refused = rate_change_read(call, body, &change.rate);
+    return refused ? refused : begin_change(call, &change);
+}
+
 #define LIMIT "/api/v1/concurrency-limits/{param}"
 
 /* clang-format off */
@@ -537,6 +560,14 @@ static const struct route routes[] = {
       .body = "{action: 'pause'|'resume', ...}",
       .reply = "ConcurrencyLimit",
       .also = "422" },
+    { .method = HTTP_POST_, .path = LIMIT "/rate",
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = SMALL_BODY, .handle = set_rate,
+      .id = "rate_concurrency_limit_v1",
+      .summary = "Set how many runs with a concurrency limit may start per period"
+                 " (runcast's own)",
+      .body = "{perKey?: Rate|null, total?: Rate|null, ...}",
+      .reply = "ConcurrencyLimit",
+      .also = "422" },
     { 0 },
 };
 /* clang-format on */
@@ -544,13 +575,15 @@ static const struct route routes[] = {
 static const struct schema schemas[] = {
     { "ConcurrencyLimit",
       "{id: string, name: string, perKey: ConcurrencyBound, total: ConcurrencyBound,"
-      " running: integer, reserved: integer, queued: integer, paused: boolean}" },
+      " running: integer, reserved: integer, queued: integer, paused: boolean,"
+      " rate?: Rates}" },
     { "ConcurrencyBound",
       "{current: integer|null, base: integer|null, override: integer|null,"
       " overriddenAt: datetime|null}" },
     { "ConcurrencyLimitKey",
       "{name: string, concurrencyKey: string, perKey: ConcurrencyKeyBound,"
-      " running: integer, reserved: integer, queued: integer, paused: boolean}" },
+      " running: integer, reserved: integer, queued: integer, paused: boolean,"
+      " rate?: RateNow}" },
     { "ConcurrencyLimitUsage",
       "{running: ConcurrencyLimitRun[], queued: ConcurrencyLimitRun[],"
       " keys: ConcurrencyLimitKey[]}" },

@@ -8,6 +8,7 @@
  * derived from its name, so that it is found without a separate table. */
 #include "api/request/paging.h"
 #include "api/request/queue_settings.h"
+#include "api/request/rate_settings.h"
 #include "api/request/route.h"
 #include "base/json/scan.h"
 #include "base/mem.h"
@@ -114,6 +115,7 @@ static void add_queue(struct buf *out, const struct environment *env, struct sli
     add_limit(out, "combinedConcurrencyLimit", true, figures.total);
     add_singleton(out, figures.settings.singleton);
     add_oldest(out, queues, name);
+    rate_settings_show(out, env, false, name);
     buf_add_text(out, is_second ? ",\"version\":\"V2\"}" : ",\"version\":\"V1\"}");
 }
 
@@ -217,8 +219,10 @@ struct queue_change {
     change_fn *alter;
     struct bytes *name;
     bool pause;
+    bool is_kept; /* there is something to store */
     uint32_t limit;
     enum singleton singleton;
+    struct rate_change rate;
     int64_t now_ms;
     struct queue_settings settings; /* as they will be */
     struct document_write write;
@@ -246,8 +250,8 @@ static enum err check_configured(const struct queues *queues, struct failure *wh
     if (!full)
         return OK;
     return explain(why, ERR_RULE,
-                   "At most %zu queues of %s can be paused, have another limit or a "
-                   "singleton strategy at once",
+                   "At most %zu queues of %s can be paused, have another limit, a "
+                   "singleton strategy or a rate at once",
                    full->limit,
                    full == own    ? "an environment"
                    : !full->outer ? "a project"
@@ -267,6 +271,7 @@ static void write_change(struct queue_change *change)
     enum err refused =
         figures.known ? change->alter(change, settings, &call->why) : not_found(call);
     struct bytes *body = queue_settings_write(settings);
+    change->is_kept = body;
     if (!refused && body && !settings->version)
         refused = check_configured(queues, &call->why);
     if (refused || (!body && !settings->version))
@@ -289,9 +294,9 @@ static void on_written(struct document_write *write, enum err status)
         return;
     }
     if (!status) {
-        bool is_kept = settings->paused || settings->overridden || settings->singleton;
-        settings->version = is_kept ? settings->version + 1 : 0;
+        settings->version = change->is_kept ? settings->version + 1 : 0;
         engine_configure_queue(env, bytes_slice(change->name), settings);
+        engine_refill(api_engine(change->call->api), env);
         engine_match(api_engine(change->call->api), env);
     }
     finish_change(change, status);
@@ -420,6 +425,24 @@ static enum err set_singleton(struct api_call *call)
     return begin_change(call, scan_member(body, "type"), &requested);
 }
 
+static enum err alter_rate(const struct queue_change *change,
+                           struct queue_settings *settings, struct failure *why)
+{
+    (void)why;
+    rate_change_apply(&change->rate, settings);
+    return OK;
+}
+
+static enum err set_rate(struct api_call *call)
+{
+    struct queue_change requested = { .alter = alter_rate };
+    struct slice body;
+    enum err refused = api_read_object(call, &body);
+    if (!refused)
+        refused = rate_change_read(call, body, &requested.rate);
+    return refused ? refused : begin_change(call, scan_member(body, "type"), &requested);
+}
+
 #define QUEUE "/api/v1/queues/{param}"
 
 /* clang-format off */
@@ -458,6 +481,14 @@ static const struct route routes[] = {
       .body = "{type?: QueueParamType, strategy: 'queue'|'skip'|'cancel'|null, ...}",
       .reply = "QueueItem",
       .also = "422" },
+    { .method = HTTP_POST_, .path = QUEUE "/rate",
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = SMALL_BODY, .handle = set_rate,
+      .id = "rate_queue_v1",
+      .summary = "Set how many runs of a queue may start per period"
+                 " (runcast's own)",
+      .body = "{type?: QueueParamType, perKey?: Rate|null, total?: Rate|null, ...}",
+      .reply = "QueueItem",
+      .also = "422" },
     { 0 },
 };
 /* clang-format on */
@@ -468,7 +499,11 @@ static const struct schema schemas[] = {
       "{id: string, name: string, type: 'task'|'custom', running: integer, queued: integer,"
       " paused: boolean, concurrencyLimit: integer|null, concurrency?: QueueConcurrency,"
       " combinedConcurrencyLimit: integer|null, singleton: 'queue'|'skip'|'cancel'|null,"
-      " oldestQueuedAt: datetime|null, version: 'V1'|'V2'}" },
+      " oldestQueuedAt: datetime|null, rate?: Rates, version: 'V1'|'V2'}" },
+    { "Rate", "{starts: integer(1..100000), period: string}" },
+    { "RateNow",
+      "{starts: integer, period: string, available: integer, nextAt: datetime|null}" },
+    { "Rates", "{perKey: Rate|null, total: RateNow|null}" },
     { "QueueConcurrency",
       "{current: integer|null, base: integer|null, override: integer|null,"
       " overriddenAt: datetime|null, overriddenBy: string|null}" },

@@ -1,13 +1,15 @@
 /* queue_settings.c - writes the settings of a queue as JSON, and reads them. */
 #include "api/request/queue_settings.h"
 
+#include "api/request/rate_settings.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
 
 struct bytes *queue_settings_write(const struct queue_settings *settings)
 {
     struct buf out = { 0 };
-    if (!settings->paused && !settings->overridden && !settings->singleton)
+    if (!settings->paused && !settings->overridden && !settings->singleton &&
+        !rate_settings_has(settings))
         return NULL;
     buf_print(&out, "{\"paused\":%s", settings->paused ? "true" : "false");
     if (settings->overridden)
@@ -15,6 +17,7 @@ struct bytes *queue_settings_write(const struct queue_settings *settings)
                   (long long)settings->overridden_at);
     if (settings->singleton)
         buf_print(&out, ",\"singleton\":\"%s\"", singleton_word(settings->singleton));
+    rate_settings_write(&out, settings);
     buf_add_char(&out, '}');
     struct bytes *body = buf_to_bytes(&out);
     buf_finish(&out);
@@ -27,7 +30,8 @@ enum err queue_settings_read(struct slice body, struct queue_settings *settings,
     struct queue_settings read = { 0 };
     uint64_t limit = 0;
 
-    if (!scan_is_json(body) || scan_type(body) != SCAN_OBJECT)
+    if (!scan_is_json(body) || scan_type(body) != SCAN_OBJECT ||
+        !rate_settings_read(body, &read))
         return explain(why, ERR_INVALID, "A queue's document is damaged");
     read.paused = members_is_true(body, "paused");
     struct slice text = scan_member(body, "override");

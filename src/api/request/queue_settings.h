@@ -1,6 +1,7 @@
 /* queue_settings.h - the document that stores users' settings of a queue.
  *
- *   {"paused":true,"override":5,"overriddenAt":1732000000000,"singleton":"skip"}
+ *   {"paused":true,"override":5,"overriddenAt":1732000000000,"singleton":"skip",
+ *    "totalRate":{"starts":10,"periodMs":60000}}
  *
  * The document has the queue's name, and is removed when the queue is back to how it was
  * registered. */
