@@ -9,6 +9,10 @@
  * that waits does not count. And every run ends: a run that waits never holds slots that the
  * runs it waits for need.
  *
+ * In some seeds a queue and a limit have rates. At most 2n - 1 runs start within a period, across
+ * restarts and steps of the clock. Only a step forward followed by a restart counts as time that has
+ * passed.
+ *
  *   SEED=n    the first seed (1)      SEEDS=n    number of seeds
  *
  * A violation prints its seed: SEED=<that> SEEDS=1 repeats it. */
@@ -16,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/model/queue_rates.h"
 #include "core/model/run_life.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/sim.h"
@@ -29,6 +34,9 @@ enum {
     FAMILY_MAX = 400,
     STEPS_MAX = 50000,
     FOR_EVER_MS = 1000000000,
+    CLOCK_STEP_MS = 5000,
+    DEQUEUE_MS = 10, /* more than a call of dequeue takes */
+    STARTS_MAX = 32, /* of a bucket that are remembered; above 2n - 1 of each rate */
 };
 
 static const struct {
@@ -79,6 +87,21 @@ enum { SETS = sizeof(sets) / sizeof(sets[0]) };
 static const char *const run_keys[] = { NULL, "x", "y" };
 enum { RUN_KEYS = sizeof(run_keys) / sizeof(run_keys[0]) };
 
+/* A queue or limit with rates. */
+static const struct {
+    bool is_limit;
+    const char *name;
+    struct rate total, key;
+} rated[] = { { false, "task/free", { 5, 5000 }, { 1, 3000 } },
+              { true, "both", { 3, 6000 }, { 2, 9000 } } };
+enum { RATED = sizeof(rated) / sizeof(rated[0]) };
+
+/* When the newest runs started that took a token of a bucket; monotonic ms. */
+struct starts {
+    int64_t at[STARTS_MAX];
+    unsigned count;
+};
+
 struct member {
     char id[ID_MAX];
     unsigned depth, waits; /* waits: how many more it may begin */
@@ -90,7 +113,9 @@ struct sim {
     struct member family[FAMILY_MAX];
     size_t count;
     uint64_t checked; /* the change after which the limits were checked last */
-    unsigned dequeued, waited, without_slot, restarts, canceled;
+    unsigned dequeued, waited, without_slot, restarts, canceled, held;
+    bool has_rate[RATED], moves_clock, is_ahead; /* is_ahead: set forward since the start */
+    struct starts starts[RATED][KEYS + 1];       /* of each key, and of all together */
 };
 
 /* ---- executing runs ---- */
@@ -216,6 +241,86 @@ static void check_limits(struct sim *sim)
     check_named_limits(sim);
 }
 
+/* ---- rates ---- */
+
+static void set_rates(struct sim *sim)
+{
+    struct queues *queues = &sim->world->env->queues;
+    for (size_t i = 0; i < RATED; i++) {
+        const struct queue_settings settings = { .total_rate = rated[i].total,
+                                                 .key_rate = rated[i].key };
+        if (!sim->has_rate[i])
+            continue;
+        if (rated[i].is_limit)
+            limits_configure(queues, slice_of(rated[i].name), &settings);
+        else
+            queues_configure(queues, slice_of(rated[i].name), &settings);
+    }
+}
+
+struct restoring {
+    struct store_scan scan;
+    bool done;
+};
+
+static void on_scanned(struct store_read *read, enum store_status status)
+{
+    struct restoring *restoring = container_of(read, struct restoring, scan.read);
+    restoring->done = status == STORE_OK;
+}
+
+static void restore_buckets(struct sim *sim)
+{
+    struct world *world = sim->world;
+    struct restoring restoring = { .scan = { .read = { READ_SCAN, WORLD_ENV, on_scanned },
+                                             .of_claims = true,
+                                             .claim_kind = CLAIM_RATE } };
+    world->store->ops->read(world->store, &restoring.scan.read);
+    world_settle(world);
+    if (!restoring.done)
+        violated("the claims cannot be read");
+    for (size_t i = 0; i < restoring.scan.count; i++)
+        engine_restore_rate(world->engine, &restoring.scan.documents[i]);
+    store_read_finish(&restoring.scan.read);
+    if (sim->is_ahead)
+        memset(sim->starts, 0, sizeof(sim->starts));
+    sim->is_ahead = false;
+}
+
+static void note_start(struct sim *sim, size_t place, size_t key, struct rate rate)
+{
+    struct starts *starts = &sim->starts[place][key];
+    int64_t now = loop_now_ms(sim->world->loop), since = now - (int64_t)rate.period_ms;
+    unsigned within = 1;
+    for (unsigned i = 1; i <= starts->count && i <= STARTS_MAX; i++)
+        within += starts->at[(starts->count - i) % STARTS_MAX] > since + DEQUEUE_MS;
+    if (within > 2 * rate.starts - 1)
+        violated("%u runs of %s start within %u ms", within, rated[place].name,
+                 rate.period_ms);
+    starts->at[starts->count++ % STARTS_MAX] = now;
+}
+
+static void note_starts(struct sim *sim, const struct run *run)
+{
+    for (size_t i = 0; i < RATED; i++) {
+        const struct bytes *all = run_rare(run)->limits;
+        bool is_needed = rated[i].is_limit
+                             ? all && strstr(all->data, rated[i].name)
+                             : slice_is(bytes_slice(run->queue), rated[i].name);
+        if (!sim->has_rate[i] || !is_needed)
+            continue;
+        note_start(sim, i, key_of(run), rated[i].key);
+        note_start(sim, i, KEYS, rated[i].total);
+    }
+}
+
+static void move_clock(struct sim *sim)
+{
+    int64_t by = (int64_t)draw(&sim->draws, 2 * CLOCK_STEP_MS) - CLOCK_STEP_MS;
+    loop_set_wall(sim->world->loop, loop_wall_ms(sim->world->loop) + by);
+    sim->is_ahead |= by > 0;
+}
+
 /* ---- steps of the worker ---- */
 
 static void begin_world(struct sim *sim)
@@ -231,6 +336,8 @@ static void begin_world(struct sim *sim)
         limits_change(&sim->world->env->queues, slice_of(limits[i].name), limits[i].per_key,
                       limits[i].total);
     }
+    set_rates(sim);
+    restore_buckets(sim);
 }
 
 static const char *add_member(struct sim *sim, const struct member *parent)
@@ -298,6 +405,20 @@ static void work_on(struct sim *sim, struct member *member)
     }
 }
 
+static void note_held(struct sim *sim)
+{
+    const struct queues *queues = &sim->world->env->queues;
+    const struct queue_item *oldest = queues_oldest(queues);
+    struct rate_figures bucket;
+    int64_t opens_ms;
+    if (!oldest || !queues_lacks_token(queues, oldest, &bucket, &opens_ms))
+        return;
+    sim->held++;
+    if (opens_ms - loop_now_ms(sim->world->loop) > (int64_t)bucket.rate.period_ms)
+        violated("a bucket of %s is without a token for longer than a period",
+                 bucket.place.is_limit ? "a limit" : "a queue");
+}
+
 static void ask(struct sim *sim)
 {
     char id[ID_MAX];
@@ -305,6 +426,9 @@ static void ask(struct sim *sim)
     snprintf(id, sizeof(id), "%s", dequeue(sim->world));
     sim->dequeued += id[0] != '\0';
     world_settle(sim->world);
+    if (id[0])
+        note_starts(sim, run_now(sim->world, id));
+    note_held(sim);
     if (sim->world->env->queues.running != count_slots(sim))
         violated("%u slots are taken without a run", sim->world->env->queues.running);
 }
@@ -320,6 +444,8 @@ static void step(struct sim *sim)
         ask(sim);
     } else if (choice < 350) {
         world_pass(sim->world, draw(&sim->draws, 1000));
+        if (sim->moves_clock && chance(&sim->draws, 50))
+            move_clock(sim);
     } else {
         work_on(sim, &sim->family[draw(&sim->draws, (uint32_t)sim->count)]);
     }
@@ -346,6 +472,9 @@ static void run_seed(uint64_t seed)
                                              .heartbeat_ms = FOR_EVER_MS,
                                              .cancel_ms = FOR_EVER_MS,
                                              .concurrency = 1 + draw(&sim->draws, 4) } });
+    for (size_t i = 0; i < RATED; i++)
+        sim->has_rate[i] = chance(&sim->draws, 400);
+    sim->moves_clock = chance(&sim->draws, 500);
     begin_world(sim);
     for (int i = 0; i < ROOTS; i++)
         add_member(sim, NULL);
@@ -357,9 +486,9 @@ static void run_seed(uint64_t seed)
                  run_status_name(run_now(sim->world, late->id)->status, VOCABULARY_A),
                  sim->world->env->queues.running, sim->world->env->queues.waiting);
     printf("ok %s: %zu runs, %u dequeued, %u waits, %u times without a slot after it, %u "
-           "canceled, %u restarts\n",
+           "canceled, %u restarts, %u times held by a rate\n",
            sim_title, sim->count, sim->dequeued, sim->waited, sim->without_slot,
-           sim->canceled, sim->restarts);
+           sim->canceled, sim->restarts, sim->held);
     fflush(stdout);
     world_destroy(sim->world);
     free(sim);
