@@ -235,7 +235,6 @@ static void explain_rate(const struct tracked *run, const struct waiting *waitin
                          struct buf *out)
 {
     const struct rate_figures *bucket = &waiting->rate;
-    const struct bytes *key = run_rare(&run->run)->concurrency_key;
     int64_t left_ms = waiting->until - wall_of(run);
     char period[48];
     text_from_seconds(bucket->rate.period_ms / 1000, period);
@@ -243,9 +242,9 @@ static void explain_rate(const struct tracked *run, const struct waiting *waitin
               bucket->place.is_limit ? "concurrency limit" : "queue",
               SLICE_ARG(bucket->place.name), bucket->rate.starts,
               bucket->rate.starts == 1 ? "" : "s", period);
-    if (bucket->place.key.ptr && key)
+    if (bucket->place.key.len)
         buf_print(out, " for the concurrencyKey %.*s",
-                  SLICE_ARG(text_clip(bytes_slice(key))));
+                  SLICE_ARG(text_clip(bucket->place.key)));
     buf_print(out, "; the next one in %lld s",
               (long long)(left_ms > 0 ? (left_ms + 999) / 1000 : 0));
 }

@@ -120,6 +120,34 @@ static void a_key_has_a_bucket_of_its_own(void **state)
     queues_finish(&queues);
 }
 
+/* The key of a gate is the item's, pinned, or another one that few items name. */
+static void a_gate_has_the_rates_of_its_queue(void **state)
+{
+    (void)state;
+    static const char *const gates[] = { "[{\"queue\":\"g\"}]",
+                                         "[{\"queue\":\"g\",\"pin\":\"x\"}]",
+                                         "[{\"queue\":\"g\",\"key\":\"x\"}]" };
+    for (size_t i = 0; i < sizeof(gates) / sizeof(gates[0]); i++) {
+        struct job jobs[2] = { { .id = "0" }, { .id = "1" } };
+        const struct queue_settings one = rates(2, 1);
+        struct queue_seat at = seat("q", "x", gates[i]);
+        struct queues queues;
+        struct rate_figures dry;
+        int64_t opens_ms;
+        queues_init(&queues, 10, job_id);
+        queues_configure(&queues, SLICE("g"), &one);
+        queues_wait(&queues, &jobs[0].item, at, 0);
+        queues_wait(&queues, &jobs[1].item, at, 1);
+        start(&queues, "0", at, 0);
+        assert_string_equal(next_id(&queues), "none");
+        assert_true(queues_lacks_token(&queues, &jobs[1].item, &dry, &opens_ms));
+        assert_true(slice_is(dry.place.name, "g") && slice_is(dry.place.key, "x"));
+        queues_refill(&queues, MINUTE_MS);
+        start(&queues, "1", at, MINUTE_MS);
+        queues_finish(&queues);
+    }
+}
+
 static void an_item_that_resumes_needs_no_token(void **state)
 {
     (void)state;
@@ -485,6 +513,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_queue_starts_its_burst_and_then_one_per_interval),
         cmocka_unit_test(a_key_has_a_bucket_of_its_own),
+        cmocka_unit_test(a_gate_has_the_rates_of_its_queue),
         cmocka_unit_test(an_item_that_resumes_needs_no_token),
         cmocka_unit_test(a_token_that_was_not_used_comes_back),
         cmocka_unit_test(a_rate_that_is_taken_away_holds_nothing),
