@@ -112,9 +112,11 @@ static void a_lease_that_is_not_made_gives_its_token_back(void **state)
     struct waiter waiter;
     struct cancel op = { 0 };
     struct triggered got = trigger(world, (struct wish){ 0 });
-    run_cancel(world->engine, world->env, slice_of(got.id), &op, on_canceled);
     wait_for_work(world, &waiter, 20);
+    run_cancel(world->engine, world->env, slice_of(got.id), &op, on_canceled);
     loop_turn(world->loop, 0);
+    assert_true(waiter.dequeue.holding);
+    assert_int_equal(available(world), 1);
     world_pass(world, 100);
     assert_true(waiter.done);
     assert_int_equal(waiter.status, ERR_NOT_FOUND);
