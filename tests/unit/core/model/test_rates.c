@@ -148,6 +148,40 @@ static void a_gate_has_the_rates_of_its_queue(void **state)
     }
 }
 
+/* Others pass the first item over, which lacks a slot of one limit and a token. */
+static void no_slot_is_kept_for_an_item_without_a_token(void **state)
+{
+    (void)state;
+    static const char *const both = "[\"l\",\"m\"]";
+    for (int per_key = 0; per_key < 2; per_key++) {
+        struct job jobs[4] = { { .id = "0" }, { .id = "1" }, { .id = "2" }, { .id = "3" } };
+        const struct queue_settings one = rates(!per_key, (uint32_t)per_key);
+        struct queues queues;
+        queues_init(&queues, 10, job_id);
+        queues.passes_max = 1;
+        queues_configure(&queues, SLICE("q"), &one);
+        for (int i = 0; i < 2; i++) {
+            struct slice name = i ? SLICE("m") : SLICE("l");
+            limits_register(&queues, name);
+            limits_change(&queues, name, 1, UINT32_MAX);
+        }
+        queues_wait(&queues, &jobs[0].item, seat("q", "x", both), 0);
+        queues_wait(&queues, &jobs[1].item, seat("r", "x", "[\"l\"]"), 1);
+        queues_wait(&queues, &jobs[2].item, seat("r", "x", "[\"l\"]"), 2);
+        queues_wait(&queues, &jobs[3].item, seat("r", "x", "[\"m\"]"), 3);
+        take(&queues, seat("q", "x", NULL), 0);
+        start(&queues, "1", seat("r", "x", "[\"l\"]"), 0);
+        queues_run(&queues, &jobs[2].item, seat("r", "x", "[\"l\"]"));
+        assert_int_equal(limits_figures(&queues, SLICE("m")).reserved, 0);
+        assert_string_equal(next_id(&queues), "3");
+        for (int i = 0; i < 4; i++)
+            queues_leave(&queues, &jobs[i].item);
+        limits_forget(&queues, SLICE("l"));
+        limits_forget(&queues, SLICE("m"));
+        queues_finish(&queues);
+    }
+}
+
 static void an_item_that_resumes_needs_no_token(void **state)
 {
     (void)state;
@@ -514,6 +548,7 @@ int main(void)
         cmocka_unit_test(a_queue_starts_its_burst_and_then_one_per_interval),
         cmocka_unit_test(a_key_has_a_bucket_of_its_own),
         cmocka_unit_test(a_gate_has_the_rates_of_its_queue),
+        cmocka_unit_test(no_slot_is_kept_for_an_item_without_a_token),
         cmocka_unit_test(an_item_that_resumes_needs_no_token),
         cmocka_unit_test(a_token_that_was_not_used_comes_back),
         cmocka_unit_test(a_rate_that_is_taken_away_holds_nothing),
