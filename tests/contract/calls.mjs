@@ -111,7 +111,7 @@ export const calls = {
   pause_queue_v1: async (w) => { for (const action of ["pause", "resume"]) await w.post(`${queue}/pause`, { type: "task", action }); },
   override_queue_concurrency_v1: (w) => w.post(`${queue}/concurrency/override`, { type: "task", concurrencyLimit: 50 }),
   reset_queue_concurrency_v1: async (w) => { for (let i = 0; i < 2; i++) await w.post(`${queue}/concurrency/reset`, { type: "task" }); },
-  set_queue_singleton_v1: async (w) => { for (const strategy of ["skip", "cancel", "queue", null, "none"]) await w.post(`${queue}/singleton`, { type: "task", strategy }); },
+  set_queue_singleton_v1: async (w) => { for (const strategy of ["skip", "cancel", "queue", null]) await w.post(`${queue}/singleton`, { type: "task", strategy }); await w.post("/api/v1/queues/nobody/singleton", { type: "custom", strategy: "skip" }); },
   list_concurrency_limits_v1: async (w) => { await w.get("/api/v1/concurrency-limits?page=1&perPage=2"); await w.get("/api/v1/concurrency-limits?page=0"); },
   retrieve_concurrency_limit_v1: async (w) => { for (const rest of [limit, `${limit}?concurrencyKey=k`, "/api/v1/concurrency-limits/nobody"]) await w.get(rest); },
   retrieve_concurrency_limit_usage_v1: async (w) => { for (const rest of [limit, "/api/v1/concurrency-limits/nobody"]) await w.get(`${rest}/usage`); },
