@@ -288,6 +288,7 @@ static void run_seed(uint64_t seed)
                     .cancel_ms = 1000,
                     .concurrency = 6 },
         .is_prod = seed % 2,
+        .singleton = seed % 4 < 2 ? SINGLETON_SKIP : SINGLETON_CANCEL,
         .wrap = ledger_wrap,
     });
     sim.ledger = ledger_of(sim.world);

@@ -10,7 +10,7 @@
 #include "core/fleet/versions.h"
 #include "tests/support/world/calls.h"
 
-static const char *const tasks[] = { "hello", "mail", "sms" };
+static const char *const tasks[] = { "hello", "mail", "sms", "once" };
 static const char *const externals[STAFF_EXTERNALS] = { "ci-1", "ci-2", "ci-3" };
 
 static bool has_task(const struct worker *worker, const struct run *run)
@@ -33,7 +33,7 @@ static const struct worker *worker_of(const struct environment *env, const char 
 static void draw_tasks(struct draws *draws, char *out, size_t size)
 {
     size_t len = 0;
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < 4; i++)
         if (chance(draws, 750))
             len +=
                 (size_t)snprintf(out + len, size - len, "%s%s", len ? "," : "", tasks[i]);
@@ -93,7 +93,7 @@ static void step_outside_dev(struct staff *staff)
 void staff_init(struct staff *staff, struct world *world, struct draws *draws)
 {
     *staff = (struct staff){ .world = world, .ledger = ledger_of(world), .draws = draws };
-    add(staff, "hello,mail,sms", NULL);
+    add(staff, "hello,mail,sms,once", NULL);
 }
 
 void staff_step(struct staff *staff)

@@ -52,6 +52,24 @@ static void check_key(struct workload *workload, int key, const char *id)
     snprintf(owner, ID_MAX, "%s", id);
 }
 
+/* In the singleton queue, each key has at most one unfinished run. */
+static void check_singletons(const struct workload *workload)
+{
+    const struct environment *env = workload->world->env;
+    const struct tracked *holders[WORK_SINGLETONS] = { NULL };
+    size_t at = 0;
+    for (const struct tracked *run; (run = table_next(&env->runs, &at));) {
+        if (run_is_final(&run->run) ||
+            !slice_is(bytes_slice(run->run.queue), WORLD_SINGLETON))
+            continue;
+        int key = run_rare(&run->run)->concurrency_key->data[0] - 'a';
+        if (holders[key])
+            violated("%s and %s have the key %c", holders[key]->run.id, run->run.id,
+                     'a' + key);
+        holders[key] = run;
+    }
+}
+
 static void check_items(struct trigger_work *work)
 {
     struct workload *workload = work->workload;
@@ -80,8 +98,10 @@ static void on_triggered(struct trigger_op *op, enum err status)
 {
     struct trigger_work *work = container_of(op, struct trigger_work, op);
     struct workload *workload = work->workload;
-    if (!status && !workload->dead)
+    if (!status && !workload->dead) {
         check_items(work);
+        check_singletons(workload);
+    }
     workload->refused += status != OK;
     workload->under_way--;
     list_remove(&work->link);
@@ -106,6 +126,20 @@ static struct bytes *filler(struct draws *draws, uint32_t below, const char *bef
     memset(bytes->data + head, (int)('a' + draw(draws, 26)), count);
     memcpy(bytes->data + head + count, after, tail);
     return bytes;
+}
+
+/* Chooses the task with the singleton queue and one of a few keys, unless the item has an
+ * idempotency key, which belongs to its task. */
+static void draw_singleton(struct trigger_work *work, size_t i)
+{
+    struct run *run = &work->items[i].run;
+    if (!work->workload->world->singleton || work->keys[i] >= 0 ||
+        !chance(work->workload->draws, 200))
+        return;
+    const char key[] = { (char)('a' + draw(work->workload->draws, WORK_SINGLETONS)), 0 };
+    bytes_unref(run->task);
+    run->task = text_of(WORLD_SINGLETON + strlen("task/"));
+    run_rare_edit(run)->concurrency_key = text_of(key);
 }
 
 static void draw_item(struct trigger_work *work, size_t i, bool with_key)
@@ -172,6 +206,7 @@ static void trigger_run(struct workload *workload)
     struct trigger_work *work = new_trigger(workload, 1);
     char request[16];
     draw_item(work, 0, chance(workload->draws, 150));
+    draw_singleton(work, 0);
     if (work->keys[0] < 0 && chance(workload->draws, 100)) {
         work->request = (int)draw(workload->draws, WORK_REQUESTS);
         snprintf(request, sizeof(request), "request_%d", work->request);
@@ -189,6 +224,8 @@ static void trigger_batch(struct workload *workload)
     struct bytes *id = text_of(work->op.batch_id);
     for (size_t i = 0; i < work->op.count; i++) {
         draw_item(work, i, with_keys && chance(draws, 500));
+        if (with_keys)
+            draw_singleton(work, i);
         work->items[i].run.batch = bytes_ref(id);
     }
     if (chance(draws, 500)) {

@@ -12,7 +12,13 @@
 #include "tests/support/world/sim.h"
 #include "tests/support/world/staff.h"
 
-enum { WORK_KEYS = 5, WORK_REQUESTS = 5, WORK_HELD = 8, WORK_TAGS = 5 };
+enum {
+    WORK_KEYS = 5,
+    WORK_REQUESTS = 5,
+    WORK_HELD = 8,
+    WORK_TAGS = 5,
+    WORK_SINGLETONS = 2
+};
 
 extern const char *const work_tags[WORK_TAGS];
 

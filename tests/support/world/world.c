@@ -31,6 +31,9 @@ static void build(struct world *world)
     world->schedules = schedules_create(world->engine);
     world->env =
         engine_add_environment(world->engine, WORLD_ENV, "env_test", !world->is_prod);
+    if (world->singleton)
+        engine_configure_queue(world->env, slice_of(WORLD_SINGLETON),
+                               &(struct queue_settings){ .singleton = world->singleton });
 }
 
 struct world *world_create(const struct world_options *options)
@@ -40,6 +43,7 @@ struct world *world_create(const struct world_options *options)
     options = options ? options : &defaults;
     world->options = filled_in(options->engine);
     world->is_prod = options->is_prod;
+    world->singleton = options->singleton;
     world->loop = loop_create(NULL);
     loop_set_wall(world->loop, world_start_ms);
     world->fake = fake_store_create(world->loop);

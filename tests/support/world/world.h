@@ -8,6 +8,7 @@
 #include "tests/support/fakes/fake_store.h"
 
 enum { WORLD_ENV = 1 };
+#define WORLD_SINGLETON "task/once" /* a queue (world_options::singleton) */
 
 struct world {
     struct loop *loop;
@@ -18,6 +19,7 @@ struct world {
     struct environment *env;
     struct engine_options options;
     bool is_prod;
+    enum singleton singleton;
     struct list readers; // reader::link
 };
 
@@ -25,6 +27,8 @@ struct world {
 struct world_options {
     struct engine_options engine; /* 60 s lease, 5 min heartbeat, 64 MiB of finished runs */
     bool is_prod;
+    enum singleton
+        singleton; /* the strategy of the queue WORLD_SINGLETON, also after starts */
     /* Returns the store in front of the fake one. NULL: none. */
     struct store *(*wrap)(struct world *world);
 };
