@@ -379,6 +379,13 @@ static void on_owner(struct run_read *read, enum err status)
     resolve_next(op);
 }
 
+/* Gives the item the run of the first response, which may have led to an older run. */
+static void repeat_first(struct trigger *item, struct slice owner)
+{
+    item->joined = debounce_owner_is_push(owner);
+    snprintf(item->id, sizeof(item->id), "%.*s", SLICE_ARG(debounce_owner_run(owner)));
+}
+
 /* If a taken claim decides the whole operation, finishes it and returns true. */
 static bool answered_by_claim(struct trigger_op *op)
 {
@@ -399,8 +406,7 @@ static bool answered_by_claim(struct trigger_op *op)
         if (op->batch_id[0])
             memcpy(op->batch_id, claim->owner, sizeof(op->batch_id));
         else
-            snprintf(op->items[0].id, sizeof(op->items[0].id), "%.*s",
-                     SLICE_ARG(debounce_owner_run(slice_of(claim->owner))));
+            repeat_first(&op->items[0], slice_of(claim->owner));
         finish_op(op, OK);
         return true;
     }

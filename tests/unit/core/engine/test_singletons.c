@@ -221,6 +221,36 @@ static void a_run_that_executes_stays_if_an_older_one_waits(void **state)
     assert_string_equal(dequeue(world), third.id);
 }
 
+static void on_leased(struct dequeue *dequeue, enum err status)
+{
+    (void)dequeue;
+    assert_int_equal(status, OK);
+}
+
+/* The trigger chooses the older of two runs, which a worker takes in a commit that is in
+ * flight. */
+static void a_run_that_begins_meanwhile_is_not_canceled_if_another_waits(void **state)
+{
+    struct world *world = with(state, SINGLETON_QUEUE);
+    struct triggered first = trigger(world, keyed), second = trigger(world, keyed);
+    struct triggering call = { 0 };
+    struct dequeue lease;
+    configure(world, "task/hello", SINGLETON_CANCEL);
+    fake_store_set_delay(world->fake, 10, 10);
+    assert_int_equal(
+        dequeue_begin(world->engine, &world->env, 1, &any_run, &lease, 1000, on_leased),
+        OK);
+    while (!environment_find(world->env, slice_of(first.id))->in_flight)
+        loop_turn(world->loop, 0);
+    assert_int_equal(trigger_all(world, &call, &keyed, 1), OK);
+    triggering_wait(world, &call);
+    assert_int_equal(call.status, OK);
+    assert_status(world, first.id, RUN_DEQUEUED);
+    assert_status(world, second.id, RUN_CANCELED);
+    assert_status(world, call.items[0].id, RUN_QUEUED);
+    triggering_finish(&call);
+}
+
 static void of_triggers_at_the_same_time_one_run_is_left(void **state)
 {
     static struct triggering all[AT_ONCE];
@@ -305,6 +335,7 @@ static void a_repeated_request_gets_the_first_answer(void **state)
         assert_int_equal(call.status, OK);
         assert_int_equal(call.op.repeated, i > 0);
         assert_string_equal(call.items[0].id, first.id);
+        assert_true(call.items[0].joined); /* also when its run has ended */
         triggering_finish(&call);
         if (i == 1)
             assert_int_equal(cancel(world, first.id), OK);
@@ -324,6 +355,7 @@ static void a_repeated_request_cancels_once(void **state)
         assert_int_equal(call.op.repeated, i);
         if (i)
             assert_string_equal(call.items[0].id, id);
+        assert_false(call.items[0].joined);
         memcpy(id, call.items[0].id, sizeof(id));
         triggering_finish(&call);
     }
@@ -478,6 +510,7 @@ int main(void)
         TEST(a_trigger_cancels_the_run_that_has_not_begun_in_its_commit),
         TEST(a_new_run_starts_after_the_canceled_one_has_ended),
         TEST(a_run_that_executes_stays_if_an_older_one_waits),
+        TEST(a_run_that_begins_meanwhile_is_not_canceled_if_another_waits),
         TEST(of_triggers_at_the_same_time_one_run_is_left),
         TEST(runs_of_a_key_execute_one_after_the_other),
         TEST(runs_from_before_the_setting_hold_their_keys),
