@@ -652,6 +652,13 @@ static void fail_decided(struct flight *flight, enum err status)
     }
 }
 
+/* Commands that wait may have lost a claim to a commit that has failed: it is free again. */
+static void forget_repeats(const struct flight *flight)
+{
+    list_each (link, &flight->parked)
+        container_of(link, struct command, link)->is_repeated = false;
+}
+
 /* Parks decided commands again, first and in their order. */
 static void park_decided(struct flight *flight)
 {
@@ -688,6 +695,9 @@ static void on_committed(struct store_commit *commit, enum store_status status)
         return;
     }
     if (status) {
+        forget_repeats(flight);
+        list_each (link, &flight->borrowed)
+            forget_repeats(container_of(link, struct flight, lent));
         fail_decided(flight, err_of_store(status));
     } else {
         number_all(flight);

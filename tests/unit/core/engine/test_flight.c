@@ -226,6 +226,26 @@ static void repeated_request_fails_with_its_commit(void **state)
     assert_counts(&family, 0, 0, 0);
 }
 
+/* The second command waits for the commit after that of the first, which fails. */
+static void request_counts_if_the_one_that_it_repeats_has_failed(void **state)
+{
+    struct world *world = *state;
+    struct family family = found(world);
+    struct counts counts[2];
+    fake_store_set_delay(world->fake, 10, 10);
+    *fake_store_fault(world->fake) = (struct fault){ .countdown = 2 };
+    for (int i = 0; i < 2; i++)
+        count_upwards(&family, &counts[i], "q1");
+    loop_turn(world->loop, 0); /* both are decided */
+    loop_set_budget(world->loop, 0);
+    for (int i = 0; i < 2; i++)
+        wait_until_counted(world, &counts[i]);
+    assert_int_equal(counts[0].status, ERR_STORE);
+    assert_int_equal(counts[1].status, OK);
+    assert_false(counts[1].changes[0].command.is_repeated);
+    assert_counts(&family, 1, 1, 1);
+}
+
 static struct buf setting(const char *key, size_t bytes)
 {
     struct buf operations = { 0 };
@@ -502,6 +522,7 @@ int main(void)
         TEST(request_id_belongs_to_its_run),
         TEST(a_repeated_request_drops_only_its_own_changes),
         TEST(repeated_request_fails_with_its_commit),
+        TEST(request_counts_if_the_one_that_it_repeats_has_failed),
         TEST(change_is_decided_again_without_the_repeated_request),
         TEST(concurrent_changes_of_relatives_wait_for_each_other),
         TEST(borrowed_run_is_committed_with_its_borrower),
