@@ -552,12 +552,12 @@ describe("the other views", () => {
 
     await page.getByRole("button", { name: "Pause carriers" }).click();
     await page.getByText("Runs that need this limit do not start").waitFor();
-    const held = await world.trigger("ship-parcel", {}, { concurrencyKey: "gls" });
+    const held = await world.trigger("ship-parcel", {}, { concurrencyKey: "gls", gates: [{ queue: "payments" }] });
     await page.goto(gateway.url + at(`runs/${held}`));
     await page.getByText("The concurrency limit carriers is paused").waitFor();
     const details = part("Details");
     await shows(details, "Needs limits");
-    assert.deepEqual(await details.locator(".names a").allTextContents(), ["task/ship-parcel", "carriers"]);
+    assert.deepEqual(await details.locator(".names a").allTextContents(), ["task/ship-parcel", "carriers", "payments"]);
     await judge(page);
     await page.getByRole("link", { name: "Show limit" }).click();
     await page.waitForURL(/limits\/carriers\?env=dev&key=gls/);

@@ -113,7 +113,7 @@ function Keys({ place, limit, keys, onEdit }) {
         ["Key", (one) => <>{one.concurrencyKey ? <code>{one.concurrencyKey}</code> : <span class="dim">without a key</span>} {one.concurrencyKey && one.concurrencyKey === chosen && <em class="mini">selected</em>}</>],
         ["Executing", (one) => <Held running={one.running} bound={effective(one.perKey)} />, "number"],
         ["Queued", (one) => <span class={one.queued ? "" : "dim"}>{number(one.queued)}</span>, "number"],
-        ["Override", (one) => one.perKey.override === null ? <span class="dim">–</span> : <span title={wholeTime(one.perKey.expiresAt)}>{number(one.perKey.override)} <span class="dim">ends {until(one.perKey.expiresAt, now)}</span></span>],
+        ["Override", (one) => one.perKey.override === null ? <span class="dim">–</span> : <span class="nowrap" title={wholeTime(one.perKey.expiresAt)}>{number(one.perKey.override)} <span class="dim">ends {until(one.perKey.expiresAt, now)}</span></span>],
         ["Actions", (one) => one.concurrencyKey && <span class="row-end flat on-hover"><Button kind="small" onClick={() => onEdit(one)} aria-label={`Override for ${one.concurrencyKey}`}>Override…</Button></span>, "actions-cell"],
       ]} />}
     </section>
@@ -129,8 +129,7 @@ function Summary({ limit }) {
   return (
     <section class="figures" aria-label="Summary">
       <Figure label="Executing" value={number(limit.running)} note={effective(total) !== null ? `of ${number(effective(total))} in total` : "no total"} tone={isFull(limit) ? "wait" : ""} />
-      <Figure label="Queued" value={number(limit.queued)} />
-      {reserved > 0 && <Figure label="Reserved" value={number(reserved)} note="kept for the run that waits longest" />}
+      <Figure label="Queued" value={number(limit.queued)} note={reserved ? `${number(reserved)} reserved for the oldest` : undefined} />
       <Figure label="In total" value={effective(total) === null ? undefined : number(effective(total))} note={note(total)} />
       <Figure label="For each key" value={effective(perKey) === null ? undefined : number(effective(perKey))} note={note(perKey)} />
     </section>
