@@ -14,20 +14,30 @@ const number = (value) => value.toLocaleString("en");
 const pathOf = ({ name }) => `/api/v1/queues/${encodeURIComponent(name)}`;
 export const nameOf = ({ name, type }) => type === "task" ? `task/${name}` : name;
 
+const strategies = [["", "No: as many as the limit allows"], ["queue", "Yes: further runs wait"], ["skip", "Yes: skip further triggers"], ["cancel", "Yes: cancel the older run"]];
+
+/** Sets the limit of a queue and its singleton strategy; sends what the user has changed. */
 function LimitDialog({ place, queue, onClose, onDone }) {
-  const { current, base, override } = queue.concurrency ?? { current: null, base: null, override: null }, [limit, setLimit] = useState(String(current ?? "")), [isBusy, setBusy] = useState(false);
-  const number = Number(limit), isWrong = limit === "" || !Number.isInteger(number) || number < 0 || number > 100_000;
-  async function change(path, body, text) {
+  const { base, override } = queue.concurrency ?? { base: null, override: null }, set = String(override ?? base ?? ""), own = queue.singleton ?? "";
+  const [limit, setLimit] = useState(set), [strategy, setStrategy] = useState(own), [isBusy, setBusy] = useState(false);
+  const number = Number(limit), isWrong = limit !== "" && (!Number.isInteger(number) || number < 0 || number > 100_000), hasLimit = limit !== "" && limit !== set;
+  const post = (path, body) => session.request(place, "POST", `${pathOf(queue)}/${path}`, { body: { type: queue.type, ...body } });
+  async function change(action, text) {
     setBusy(true);
-    if (await attempt(() => session.request(place, "POST", `${pathOf(queue)}/${path}`, { body: { type: queue.type, ...body } }), text)) { onDone(); onClose(); }
+    if (await attempt(action, text)) { onDone(); onClose(); }
     setBusy(false);
+  }
+  async function save() {
+    if (strategy !== own) await post("singleton", { strategy: strategy || null });
+    if (hasLimit) await post("concurrency/override", { concurrencyLimit: number });
   }
   return (
     <Dialog title={`Limit of ${queue.name}`} onClose={onClose} actions={<>
-      {override !== null && <Button busy={isBusy} onClick={() => change("concurrency/reset", {}, "Limit override removed")}>Remove override</Button>}
-      <Button kind="primary" busy={isBusy} disabled={isWrong} onClick={() => change("concurrency/override", { concurrencyLimit: number }, `Limit of ${queue.name} set to ${number}`)}>Set limit</Button></>}>
-      <Field label="Concurrent runs" type="number" min="0" max="100000" value={limit} onInput={(event) => setLimit(event.currentTarget.value)} error={limit !== "" && isWrong ? "Enter a whole number from 0 to 100000" : undefined}
+      {override !== null && <Button busy={isBusy} onClick={() => change(() => post("concurrency/reset", {}), "Limit override removed")}>Remove override</Button>}
+      <Button kind="primary" busy={isBusy} disabled={isWrong || !hasLimit && strategy === own} onClick={() => change(save, `Limit of ${queue.name} saved`)}>Save</Button></>}>
+      <Field label="Concurrent runs" type="number" min="0" max="100000" value={limit} onInput={(event) => setLimit(event.currentTarget.value)} error={isWrong ? "Enter a whole number from 0 to 100000" : undefined}
         hint={base === null ? "The code sets no limit, so the limit of the environment applies." : `The code sets ${base}. An override applies until it is removed.`} />
+      <Field as="select" label="One run of each concurrency key" value={strategy} onChange={(event) => setStrategy(event.currentTarget.value)} hint="Runs without a concurrencyKey share one.">{strategies.map(([value, label]) => <option key={value} value={value}>{label}</option>)}</Field>
     </Dialog>
   );
 }
@@ -90,7 +100,7 @@ export function Queues({ place }) {
       {!data && !error && <Loading />}
       {data && !data.data.length && <Empty title="No queues yet"><p>Each task gets its own queue when it is first registered or run. Declare queues with a limit in code:</p><pre>{`export const payments = queue({ name: "payments", concurrencyLimit: 2 });`}</pre></Empty>}
       {data?.data.length > 0 && <Table label="Queues" rows={rows} columns={[
-        ["Queue", (queue) => <><a href={runs(queue)}>{queue.name}</a> {queue.type === "task" && <em class="mini">task</em>} {queue.paused && <Status tone="wait" label="Paused" />}</>],
+        ["Queue", (queue) => <><a href={runs(queue)}>{queue.name}</a> {queue.type === "task" && <em class="mini">task</em>} {queue.singleton && <em class="mini" title="One run of each concurrency key">singleton: {queue.singleton}</em>} {queue.paused && <Status tone="wait" label="Paused" />}</>],
         ["Queued", (queue) => <a href={runs(queue, "QUEUED")} class={queue.queued ? "" : "dim"}>{queue.queued.toLocaleString("en")}</a>, "number"],
         ["Oldest queued", (queue) => queue.oldestQueuedAt ? age(now - new Date(queue.oldestQueuedAt)) : <span class="dim">–</span>, "number"],
         ["Executing", (queue) => <a href={runs(queue, "EXECUTING")} class={queue.running ? "" : "dim"}>{queue.running.toLocaleString("en")}</a>, "number"],
