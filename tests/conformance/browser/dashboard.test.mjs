@@ -588,6 +588,56 @@ describe("the other views", () => {
     for (const id of [first, second, third, held]) await world.gateway.post(`/api/v2/runs/${id}/cancel`, {});
   });
 
+  test("rates of a limit and of a queue: set, shown and removed; a run that waits for one says so", async (t) => {
+    const page = await open(t, at("limits/carriers")), rates = page.getByRole("region", { name: "Rate", exact: true });
+    const get = async (path) => (await gateway.get(path)).json.rate;
+    await page.getByRole("button", { name: "Rate…" }).click();
+    const save = page.getByRole("button", { name: "Set rate" });
+    await page.getByLabel("Starts in total").fill("0");
+    await page.getByText("Enter a whole number from 1 to 100000").waitFor();
+    assert.ok(await save.isDisabled());
+    await page.getByLabel("Starts in total").fill("1");
+    await page.getByLabel("Period in total").fill("1h");
+    await judge(page);
+    await save.click();
+    await shows(rates, "1 per 1h");
+    assert.deepEqual(await get("/api/v1/concurrency-limits/carriers").then(({ total, perKey }) => [total.starts, total.period, perKey]), [1, "1h", null]);
+    const [first, second] = [await world.trigger("ship-parcel", { seconds: 1 }, { concurrencyKey: "a" }), await world.trigger("ship-parcel", { seconds: 1 }, { concurrencyKey: "b" })];
+    await world.reaches(first, "COMPLETED");
+    await shows(rates, "0 left, next in");
+    await judge(page);
+    await page.goto(gateway.url + at(`runs/${second}`));
+    await page.locator(".waiting").getByRole("link", { name: "Show limit" }).click();
+    await page.waitForURL(/limits\/carriers\?env=dev&key=b/);
+    await page.goto(gateway.url + at("limits"));
+    await shows(page.getByRole("row").filter({ has: page.getByRole("link", { name: "carriers", exact: true }) }), "1 per 1h");
+    await page.getByRole("link", { name: "carriers", exact: true }).click();
+    await page.getByRole("button", { name: "Rate…" }).click();
+    await page.getByLabel("Starts in total").fill("");
+    await save.click();
+    await rates.waitFor({ state: "detached" });
+    assert.equal(await get("/api/v1/concurrency-limits/carriers"), undefined);
+    await world.reaches(second, "COMPLETED");
+
+    await page.goto(gateway.url + at("queues"));
+    const line = page.getByRole("row").filter({ has: page.getByRole("link", { name: "payments", exact: true }) });
+    await line.getByRole("button", { name: "Limit of payments" }).click();
+    await page.getByRole("button", { name: "Rate…" }).click();
+    await page.getByLabel("Starts for each key").fill("7");
+    await page.getByLabel("Period for each key").fill("soon");
+    await save.click();
+    await page.getByText("perKey.period: must be a duration").waitFor();
+    await page.getByLabel("Period for each key").fill("10s");
+    await save.click();
+    await shows(line, "7 per 10s for each key");
+    await line.getByRole("button", { name: "Limit of payments" }).click();
+    await page.getByRole("button", { name: "Rate…" }).click();
+    await page.getByLabel("Starts for each key").fill("");
+    await save.click();
+    await line.getByText("7 per 10s").waitFor({ state: "detached" });
+    assert.equal(await get("/api/v1/queues/payments?type=custom"), undefined);
+  });
+
   test("schedules: created with a preview of the next times, edited, deactivated, deleted", async (t) => {
     const page = await open(t, at("schedules"));
     await shows(page.getByRole("table"), "Europe/Berlin");

@@ -8,6 +8,7 @@ import { until, useNow, wholeTime } from "../lib/time.js";
 import { Button, Dialog, Empty, Field, Figure, Loading, Page, Problem, Status, Table, Time } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { attempt } from "../ui/toast.jsx";
+import { RateDialog, Rates, ratesOf, rateText } from "./rates.jsx";
 
 const everyMs = 2000, most = 100_000, shownMax = 100;
 const ttls = [["1h", "1 hour"], ["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"]];
@@ -113,6 +114,7 @@ function Keys({ place, limit, keys, onEdit }) {
         ["Key", (one) => <>{one.concurrencyKey ? <code>{one.concurrencyKey}</code> : <span class="dim">without a key</span>} {one.concurrencyKey && one.concurrencyKey === chosen && <em class="mini">selected</em>}</>],
         ["Executing", (one) => <Held running={one.running} bound={effective(one.perKey)} />, "number"],
         ["Queued", (one) => <span class={one.queued ? "" : "dim"}>{number(one.queued)}</span>, "number"],
+        ...rows.some(({ rate }) => rate) ? [["Starts left", ({ rate }) => rate ? <span class="nowrap">{number(rate.available)} <span class="dim">of {rateText(rate)}</span></span> : <span class="dim">–</span>]] : [],
         ["Override", (one) => one.perKey.override === null ? <span class="dim">–</span> : <span class="nowrap" title={wholeTime(one.perKey.expiresAt)}>{number(one.perKey.override)} <span class="dim">ends {until(one.perKey.expiresAt, now)}</span></span>],
         ["Actions", (one) => one.concurrencyKey && <span class="row-end flat on-hover"><Button kind="small" onClick={() => onEdit(one)} aria-label={`Override for ${one.concurrencyKey}`}>Override…</Button></span>, "actions-cell"],
       ]} />}
@@ -136,6 +138,15 @@ function Summary({ limit }) {
   );
 }
 
+function RateFigures({ rate }) {
+  const now = useNow(), rates = ratesOf(rate);
+  return rates.length > 0 && (
+    <section class="figures" aria-label="Rate">
+      {rates.map(([label, one]) => <Figure key={label} label={`Starts ${label}`} value={rateText(one)} note={one.nextAt ? `${number(one.available)} left, next ${until(one.nextAt, now)}` : undefined} tone={one.available === 0 ? "wait" : ""} />)}
+    </section>
+  );
+}
+
 function Limit({ place }) {
   const name = place.id, keys = [place.ref, place.env, place.branch, name], [dialog, setDialog] = useState(), back = addressOf({ ...place, id: undefined, query: {} });
   const { data, error, reload } = useQuery(keys, async () => {
@@ -146,15 +157,17 @@ function Limit({ place }) {
   const { limit, usage } = data, close = () => setDialog();
   return (
     <Page title={limit.name} subtitle={<span class="row"><a class="back" href={back}><Icon name="left" size={14} />Limits</a>{name.startsWith("task/") && <em class="mini">inline</em>}<State limit={limit} /></span>}
-      actions={<><PauseButton place={place} limit={limit} reload={reload} /><Button icon="edit" onClick={() => setDialog("limit")}>Override…</Button></>}>
+      actions={<><PauseButton place={place} limit={limit} reload={reload} /><Button icon="edit" onClick={() => setDialog("limit")}>Override…</Button><Button icon="schedules" onClick={() => setDialog("rate")}>Rate…</Button></>}>
       {error && <Problem error={error} retry={reload} />}
       {limit.paused && <div class="waiting" role="status"><Icon name="pause" /><span>Runs that need this limit do not start until it is resumed. Executing runs continue.</span></div>}
       <Summary limit={limit} />
+      <RateFigures rate={limit.rate} />
       <Runs place={place} title="Holders" runs={usage.running} count={Math.max(limit.running, usage.running.length)} empty="No run holds this limit." time="Started" />
       <Runs place={place} title="Waiting" runs={usage.queued} count={Math.max(limit.queued, usage.queued.length)} empty="No run waits for this limit." time="Triggered" />
       <Keys key={name} place={place} limit={limit} keys={usage.keys} onEdit={(item) => setDialog({ item })} />
       {usage.keys.length >= shownMax && <p class="dim note">Only {shownMax} keys are listed. Look up the others.</p>}
       {dialog === "limit" && <LimitDialog place={place} limit={limit} onClose={close} onDone={reload} />}
+      {dialog === "rate" && <RateDialog place={place} name={limit.name} rate={limit.rate} path={pathOf(limit.name)} onClose={close} onDone={reload} />}
       {dialog?.item && <KeyDialog place={place} limit={limit} item={dialog.item} onClose={close} onDone={reload} />}
     </Page>
   );
@@ -164,7 +177,7 @@ const example = `const openai = concurrencyLimit({ name: "openai", total: 10, pe
 export const ask = task({ id: "ask", concurrency: [openai], run: … });`;
 
 function List({ place }) {
-  const [page, setPage] = useState(1), [text, setText] = useState(""), [edited, setEdited] = useState();
+  const [page, setPage] = useState(1), [text, setText] = useState(""), [edited, setEdited] = useState(), now = useNow();
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.request(place, "GET", `/api/v1/concurrency-limits?page=${page}&perPage=100`), { everyMs });
   const all = data?.data ?? [], rows = all.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase())), count = (is) => number(all.filter(is).length);
   return (
@@ -184,6 +197,7 @@ function List({ place }) {
         ["Executing", (limit) => <Held running={limit.running} bound={effective(limit.total)} />, "number"],
         ["In total", (limit) => <Bound bound={limit.total} />, "number"],
         ["For each key", (limit) => <Bound bound={limit.perKey} />, "number"],
+        ...all.some(({ rate }) => rate) ? [["Starts", (limit) => <Rates rate={limit.rate} now={now} />]] : [],
         ["Actions", (limit) => <span class="row-end flat on-hover"><PauseButton place={place} limit={limit} reload={reload} kind="small" /><Button kind="small" onClick={() => setEdited(limit)} aria-label={`Override ${limit.name}`}>Override…</Button></span>, "actions-cell"],
       ]} />}
       {data?.pagination.totalPages > 1 && <div class="row-end flat"><Button disabled={page === 1} onClick={() => setPage(page - 1)}>Previous</Button><span class="dim">{page} of {data.pagination.totalPages}</span><Button disabled={page >= data.pagination.totalPages} onClick={() => setPage(page + 1)}>Next</Button></div>}

@@ -8,6 +8,7 @@ import { age, duration, useNow } from "../lib/time.js";
 import { Button, Dialog, Empty, Field, Figure, Loading, Page, Problem, Status, Table } from "../ui/basic.jsx";
 import { attempt } from "../ui/toast.jsx";
 import { limitAddress } from "./limits.jsx";
+import { RateDialog, Rates } from "./rates.jsx";
 
 const everyMs = 2000, limitsMs = 10_000;
 const number = (value) => value.toLocaleString("en");
@@ -17,7 +18,7 @@ export const nameOf = ({ name, type }) => type === "task" ? `task/${name}` : nam
 const strategies = [["", "No: as many as the limit allows"], ["queue", "Yes: further runs wait"], ["skip", "Yes: skip further triggers"], ["cancel", "Yes: cancel the older run"]];
 
 /** Sets the limit of a queue and its singleton strategy; sends what the user has changed. */
-function LimitDialog({ place, queue, onClose, onDone }) {
+function LimitDialog({ place, queue, onRate, onClose, onDone }) {
   const { base, override } = queue.concurrency ?? { base: null, override: null }, set = String(override ?? base ?? ""), own = queue.singleton ?? "";
   const [limit, setLimit] = useState(set), [strategy, setStrategy] = useState(own), [isBusy, setBusy] = useState(false);
   const number = Number(limit), isWrong = limit !== "" && (!Number.isInteger(number) || number < 0 || number > 100_000), hasLimit = limit !== "" && limit !== set;
@@ -33,6 +34,7 @@ function LimitDialog({ place, queue, onClose, onDone }) {
   }
   return (
     <Dialog title={`Limit of ${queue.name}`} onClose={onClose} actions={<>
+      <Button icon="schedules" onClick={onRate}>Rate…</Button>
       {override !== null && <Button busy={isBusy} onClick={() => change(() => post("concurrency/reset", {}), "Limit override removed")}>Remove override</Button>}
       <Button kind="primary" busy={isBusy} disabled={isWrong || !hasLimit && strategy === own} onClick={() => change(save, `Limit of ${queue.name} saved`)}>Save</Button></>}>
       <Field label="Concurrent runs" type="number" min="0" max="100000" value={limit} onInput={(event) => setLimit(event.currentTarget.value)} error={isWrong ? "Enter a whole number from 0 to 100000" : undefined}
@@ -84,7 +86,7 @@ function Summary({ now, paused }) {
 }
 
 export function Queues({ place }) {
-  const [page, setPage] = useState(1), [text, setText] = useState(""), [limited, setLimited] = useState(), now = useNow();
+  const [page, setPage] = useState(1), [text, setText] = useState(""), [limited, setLimited] = useState(), [rated, setRated] = useState(), now = useNow();
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.request(place, "GET", `/api/v1/queues?page=${page}&perPage=100`), { everyMs });
   const stats = useQuery([place.ref, place.env, place.branch, "now"], () => session.request(place, "GET", "/api/v1/environments/stats?since=10s"), { everyMs }), limit = stats.data?.now.concurrencyLimit;
   const limits = useQuery([place.ref, place.env, place.branch, "limits"], () => session.request(place, "GET", "/api/v1/concurrency-limits?perPage=100"), { everyMs: limitsMs });
@@ -104,12 +106,13 @@ export function Queues({ place }) {
         ["Queued", (queue) => <a href={runs(queue, "QUEUED")} class={queue.queued ? "" : "dim"}>{queue.queued.toLocaleString("en")}</a>, "number"],
         ["Oldest queued", (queue) => queue.oldestQueuedAt ? age(now - new Date(queue.oldestQueuedAt)) : <span class="dim">–</span>, "number"],
         ["Executing", (queue) => <a href={runs(queue, "EXECUTING")} class={queue.running ? "" : "dim"}>{queue.running.toLocaleString("en")}</a>, "number"],
-        ["Limit", (queue) => <Limits place={place} queue={queue} limit={limit} inline={inline.has(nameOf(queue))} />, "number"],
+        ["Limit", (queue) => <><Limits place={place} queue={queue} limit={limit} inline={inline.has(nameOf(queue))} /><Rates rate={queue.rate} now={now} /></>, "number"],
         ["Actions", (queue) => <span class="row-end flat on-hover"><Button kind="small" icon={queue.paused ? "test" : "pause"} onClick={() => toggle(queue)} aria-label={`${queue.paused ? "Resume" : "Pause"} ${queue.name}`}>{queue.paused ? "Resume" : "Pause"}</Button><Button kind="small" onClick={() => setLimited(queue)} aria-label={`Limit of ${queue.name}`}>Limit…</Button></span>, "actions-cell"],
       ]} />}
       {data?.pagination.totalPages > 1 && <div class="row-end flat"><Button disabled={page === 1} onClick={() => setPage(page - 1)}>Previous</Button><span class="dim">{page} of {data.pagination.totalPages}</span><Button disabled={page >= data.pagination.totalPages} onClick={() => setPage(page + 1)}>Next</Button></div>}
       {all && <PauseAllDialog place={place} queues={all === "pause" ? open : paused} isPause={all === "pause"} onClose={() => setAll()} onDone={reload} />}
-      {limited && <LimitDialog place={place} queue={limited} onClose={() => setLimited()} onDone={reload} />}
+      {rated && <RateDialog place={place} name={rated.name} rate={rated.rate} path={pathOf(rated)} body={{ type: rated.type }} onClose={() => setRated()} onDone={reload} />}
+      {limited && <LimitDialog place={place} queue={limited} onRate={() => { setRated(limited); setLimited(); }} onClose={() => setLimited()} onDone={reload} />}
     </Page>
   );
 }

@@ -57,7 +57,7 @@ function Explanation({ place, text }) {
 function Obstacle({ place, run }) {
   const { reason, limitName } = run.waitingFor;
   if (limitName && !/^gate/.test(reason)) return <a class="button small" href={limitAddress(place, limitName, run.concurrencyKey)}>Show limit</a>;
-  return /^queue_|^concurrency_key$|^gate/.test(reason) && <a class="button small" href={addressOf({ ...place, view: "queues", id: undefined, query: {} })}>Show queues</a>;
+  return /^queue_|^concurrency_key$|^gate|^rate$/.test(reason) && <a class="button small" href={addressOf({ ...place, view: "queues", id: undefined, query: {} })}>Show queues</a>;
 }
 
 function Panel({ title, children }) {
