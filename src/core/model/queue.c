@@ -27,6 +27,8 @@
 
 #include "base/metrics.h"
 
+enum { LANES_MAX = 64 };
+
 /* ---- free slots ---- */
 
 /* These require that something is ready, and answer for its head. If slots are kept for an
@@ -460,7 +462,9 @@ static void names_finish(struct queue_names *names)
 
 void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
 {
-    *queues = (struct queues){ .limit = limit, .id = id, .passes_max = RESERVE_PASSES };
+    *queues = (struct queues){
+        .limit = limit, .id = id, .passes_max = RESERVE_PASSES, .lanes_max = LANES_MAX
+    };
     names_init(&queues->own, false);
     names_init(&queues->limits, true);
     table_init(&queues->demands, slot_demand_key);

@@ -132,7 +132,7 @@ bool limits_allow_set(const struct queues *queues, struct slice limits)
 {
     struct slot_needs needs;
     struct buf text = { 0 };
-    if (queues->sets.count < SLOT_SETS_MAX)
+    if (queues->sets.count < SLOT_SETS_MAX + queues->wide)
         return true;
     slot_needs_read(&needs, limits);
     slot_needs_write(&needs, &text);

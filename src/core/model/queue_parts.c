@@ -317,6 +317,42 @@ static void add_gate(struct queues *queues, struct slot_demand *demand,
     demand->lane_count += !need->is_pinned;
 }
 
+/* is_wide: after a mark, the text is that of a demand with many lanes. */
+static struct slot_demand *new_demand(struct queues *queues, struct slice text,
+                                      bool is_wide)
+{
+    struct slot_demand *demand = mem_new_flex(struct slot_demand, text.len);
+    struct slot_needs needs;
+    demand->is_wide = is_wide;
+    queues->wide += is_wide;
+    demand->text_len = text.len;
+    memcpy(demand->text, text.ptr, text.len);
+    slot_needs_read(&needs, slice_from(text, is_wide));
+    for (uint32_t i = 0; i < needs.count; i++)
+        needs.all[i].is_pinned |= is_wide && needs.all[i].key.ptr;
+    demand->set = set_of(queues, &needs);
+    for (uint32_t i = 0; i < needs.count; i++)
+        if (needs.all[i].key.ptr)
+            add_gate(queues, demand, &needs.all[i]);
+    demand->keys = needs.texts;
+    table_insert(&queues->demands, demand);
+    return demand;
+}
+
+/* Returns the demand for further items of one that has many lanes. It needs the same pools,
+ * but its keys are pinned. */
+static struct slot_demand *wide_of(struct queues *queues, struct slot_demand *demand)
+{
+    struct buf text = { 0 };
+    buf_add_char(&text, '*');
+    buf_add(&text, slot_demand_key(demand));
+    struct slot_demand *wide = table_find(&queues->demands, buf_slice(&text));
+    if (!wide && queues->wide < WIDE_MAX)
+        wide = new_demand(queues, buf_slice(&text), true);
+    buf_finish(&text);
+    return wide ? wide : demand;
+}
+
 bool slot_demand_is_stated(struct slice text)
 {
     return text.len && memchr(text.ptr, '"', text.len);
@@ -324,22 +360,13 @@ bool slot_demand_is_stated(struct slice text)
 
 struct slot_demand *slot_demand_named(struct queues *queues, struct slice text)
 {
-    struct slot_needs needs;
     if (!slot_demand_is_stated(text))
         return NULL;
     struct slot_demand *demand = table_find(&queues->demands, text);
-    if (!demand) {
-        demand = mem_new_flex(struct slot_demand, text.len);
-        demand->text_len = text.len;
-        memcpy(demand->text, text.ptr, text.len);
-        slot_needs_read(&needs, text);
-        demand->set = set_of(queues, &needs);
-        for (uint32_t i = 0; i < needs.count; i++)
-            if (needs.all[i].key.ptr)
-                add_gate(queues, demand, &needs.all[i]);
-        demand->keys = needs.texts;
-        table_insert(&queues->demands, demand);
-    }
+    if (!demand)
+        demand = new_demand(queues, text, false);
+    else if (demand->lanes >= queues->lanes_max)
+        demand = wide_of(queues, demand);
     demand->refs++;
     return demand;
 }
@@ -349,6 +376,7 @@ void slot_demand_unref(struct queues *queues, struct slot_demand *demand)
     if (!demand || --demand->refs)
         return;
     table_remove(&queues->demands, slot_demand_key(demand));
+    queues->wide -= demand->is_wide;
     slot_set_unref(queues, demand->set);
     buf_finish(&demand->keys);
     free(demand);
@@ -538,6 +566,7 @@ static struct subqueue_share *lane_for(struct subqueue_share *share,
         if (!demand->gates[i].is_pinned)
             need_pool(lane, queue_subqueue(demand->gates[i].queue, demand->gates[i].key));
     table_insert(share->lanes, lane);
+    demand->lanes++;
     return lane;
 }
 
@@ -572,6 +601,7 @@ void subqueue_share_free_if_empty(struct queues *queues, struct subqueue_share *
         return;
     if (within) {
         table_remove(within->lanes, lane_key(share));
+        share->demand->lanes--;
         free_share(queues, share);
         subqueue_share_free_if_empty(queues, within);
         return;

@@ -12,7 +12,8 @@
  *   the group   for a key that is pinned: few pools, that items of many subqueues need
  *   a lane      for another key: many pools, that few items need each
  *
- * So whatever becomes full or has a slot again visits few of the others.
+ * So whatever becomes full or has a slot again visits few of the others. A key that turns
+ * out to be needed in many subqueues (queues::lanes_max lanes) is pinned for further items.
  *
  * Shared by queue.c and the files queue_*.c only. */
 #pragma once
@@ -129,9 +130,13 @@ struct keyed_gate {
     bool is_pinned;
 };
 
+enum { WIDE_MAX = 16 }; /* demands whose keys are pinned because they had many lanes */
+
 /* The needs of an item. */
 struct slot_demand {
-    uint32_t refs; /* of items */
+    uint32_t refs;  /* of items */
+    uint32_t lanes; /* that it has now */
+    bool is_wide;
     struct slot_set *set;
     uint32_t count, lane_count; /* lane_count: of gates that are not pinned */
     struct keyed_gate gates[SLOT_SET_MAX];

@@ -244,6 +244,36 @@ static void very_many_keys_of_a_gate_are_one_set(void **state)
     free(jobs);
 }
 
+/* Nor does a key that many subqueues need: it is pinned from the 64th lane on. */
+static void a_key_of_very_many_subqueues_is_pinned(void **state)
+{
+    (void)state;
+    static const char gate[] = "[{\"queue\":\"gate\",\"key\":\"all\"}]";
+    struct job *jobs = calloc(KEYED, sizeof(*jobs));
+    struct queues queues;
+    queues_init(&queues, UINT32_MAX, job_id);
+    queue_with(&queues, "gate", 1, UINT32_MAX);
+    for (int i = 0; i < KEYED; i++) {
+        snprintf(jobs[i].id, sizeof(jobs[i].id), "%d", i);
+        queues_wait(&queues, &jobs[i].item, seat("q", jobs[i].id, gate), i);
+    }
+    assert_int_equal(queues.demands.count, 2);
+    assert_int_equal(queues.wide, 1);
+    for (int i = 0; i < KEYED; i++) {
+        struct queue_item *next = queues_next(&queues, 0);
+        assert_ptr_equal(next, &jobs[i].item);
+        queues_run(&queues, next, seat("q", jobs[i].id, gate));
+        assert_null(queues_next(&queues, 0));
+        assert_int_equal(queues_figures(&queues, SLICE("gate")).running, 1);
+        queues_leave(&queues, next);
+    }
+    assert_int_equal(queues.wide, 0);
+    queues_forget_limit(&queues, SLICE("gate"));
+    assert_int_equal(queues_count(&queues), 0);
+    queues_finish(&queues);
+    free(jobs);
+}
+
 /* ---- random changes ---- */
 
 enum { JOBS = 40, QUEUES = 3, KEYS = 3, LIMITS = 2, NEEDS = 4, STEPS = 60000, OWN = -1 };
@@ -449,12 +479,13 @@ static void step(struct model *model)
     check_standing(model, job);
 }
 
-static void begin(struct model *model)
+static void begin(struct model *model, uint32_t lanes_max)
 {
     assert_int_equal(getrandom(&model->random, sizeof(model->random), 0),
                      sizeof(model->random));
     print_message("# seed %llu\n", (unsigned long long)model->random);
     queues_init(&model->queues, 12, job_id);
+    model->queues.lanes_max = lanes_max;
     for (int i = 0; i < JOBS; i++)
         snprintf(model->jobs[i].id, sizeof(model->jobs[i].id), "%d", i);
     for (int i = 0; i < QUEUES + LIMITS; i++)
@@ -465,11 +496,10 @@ static void begin(struct model *model)
         limits_register(&model->queues, slice_of(limit_names[i]));
 }
 
-static void next_item_has_all_slots_whatever_happens(void **state)
+static void change_at_random(uint32_t lanes_max)
 {
-    (void)state;
     struct model *model = calloc(1, sizeof(*model));
-    begin(model);
+    begin(model, lanes_max);
     for (int i = 0; i < STEPS; i++) {
         step(model);
         check(model);
@@ -491,6 +521,18 @@ static void next_item_has_all_slots_whatever_happens(void **state)
     free(model);
 }
 
+static void next_item_has_all_slots_whatever_happens(void **state)
+{
+    (void)state;
+    change_at_random(64);
+}
+
+static void the_same_holds_while_keys_are_pinned(void **state)
+{
+    (void)state;
+    change_at_random(2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,7 +542,9 @@ int main(void)
         cmocka_unit_test(settings_of_a_gate_count),
         cmocka_unit_test(texts_without_a_need_need_nothing),
         cmocka_unit_test(very_many_keys_of_a_gate_are_one_set),
+        cmocka_unit_test(a_key_of_very_many_subqueues_is_pinned),
         cmocka_unit_test(next_item_has_all_slots_whatever_happens),
+        cmocka_unit_test(the_same_holds_while_keys_are_pinned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
