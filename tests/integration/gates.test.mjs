@@ -58,10 +58,13 @@ test("without a key the gate counts the run's own, and a declared key is one poo
   const executing = [await worker.take(ann), await worker.take(bob)];
   assert.equal(await worker.dequeue(), undefined);
   assert.deepEqual([(await look(again)).limitKey, (await look(again)).message], ["ann", "The gate gate allows 1 for the concurrencyKey ann, and 1 hold it; the run starts when one ends or waits, or when you raise that queue's limit"]);
+  await gateway.kill();
+  await gateway.restart();
   const [x, y] = [await trigger("shared", { concurrencyKey: "x" }), await trigger("shared", { concurrencyKey: "y" })];
   executing.push(await worker.take(x));
   assert.equal(await worker.dequeue(), undefined);
   assert.deepEqual([(await look(y)).reason, (await look(y)).limitKey], ["gate", "all"]);
+  assert.deepEqual((await worker.show(y)).run.gates, [{ queue: "gate", concurrencyKey: "all" }], "as declared before the restart");
   for (const each of executing) await each.succeed(1);
   for (const id of [again, y]) await (await worker.take(id)).succeed(1);
   await gateway.stop();
