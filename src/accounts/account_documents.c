@@ -230,6 +230,14 @@ static void take_end(struct secret *secret, const json_t *body)
     secret->by = json_object_get(body, "by") ? copy_text(body, "by") : NULL;
 }
 
+/* A use since the document was written is newer. */
+static void take_use(struct secret *secret, const json_t *body)
+{
+    secret->stored_use = take_time(body, "usedAt");
+    if (secret->used_at < secret->stored_use)
+        secret->used_at = secret->stored_use;
+}
+
 static enum err add_key(struct accounts *accounts, const json_t *body,
                         const struct document *document, struct failure *why)
 {
@@ -257,6 +265,7 @@ static enum err add_key(struct accounts *accounts, const json_t *body,
         secret->name = copy_text(body, "name");
     secret->created_at = take_time(body, "createdAt");
     take_end(secret, body);
+    take_use(secret, body);
     return OK;
 }
 
@@ -295,7 +304,6 @@ static bool take_lasting(struct secret *secret, const json_t *body)
     secret_forget(secret->lasting->next);
     memcpy(read.challenge, secret->lasting->challenge, sizeof(read.challenge));
     *secret->lasting = read;
-    secret->used_at = read.used_at;
     secret->proof_ends_at = take_time(body, "proofEndsAt");
     return true;
 }
@@ -320,6 +328,7 @@ static bool add_token(struct accounts *accounts, const json_t *body,
     secret->signed_in = json_is_true(json_object_get(body, "signIn"));
     if (json_object_get(body, "by"))
         secret->by = copy_text(body, "by");
+    take_use(secret, body);
     return take_lasting(secret, body);
 }
 
@@ -370,6 +379,7 @@ static bool change_secret(struct accounts *accounts, const struct document *docu
         return true;
     }
     take_end(secret, body);
+    take_use(secret, body);
     if (ends_earlier(secret, before))
         accounts->endings++;
     return take_lasting(secret, body);

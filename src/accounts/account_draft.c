@@ -154,7 +154,7 @@ struct key_draft {
     const char *name; /* of the document */
     const char *key;
     struct slice label; /* absent: the main key */
-    int64_t created_at, ends_at;
+    int64_t created_at, ends_at, used_at;
     bool replaced;
     const char *by; /* document of the key that has replaced it; NULL: unknown */
     uint32_t expected;
@@ -169,6 +169,8 @@ static void add_key(struct draft *draft, const struct key_draft *one)
         add_member(&body, "name", one->label);
     if (one->ends_at)
         buf_print(&body, ",\"endsAt\":%lld", (long long)one->ends_at);
+    if (one->used_at)
+        buf_print(&body, ",\"usedAt\":%lld", (long long)one->used_at);
     if (one->replaced)
         buf_add_text(&body, ",\"replaced\":true");
     if (one->by)
@@ -250,27 +252,36 @@ void draft_revoke_token(struct draft *draft, const struct secret *token)
     }
 }
 
+/* Describes a key as it is. Its label is absent if it is a main key. */
+static struct key_draft key_again(const struct secret *secret)
+{
+    return (struct key_draft){ .environment_id = secret->account->id,
+                               .name = secret->document,
+                               .key = secret->key,
+                               .label = slice_of(secret->name),
+                               .created_at = secret->created_at,
+                               .ends_at = secret->ends_at,
+                               .used_at = secret->used_at,
+                               .replaced = secret->replaced,
+                               .by = secret->by,
+                               .expected = secret->version };
+}
+
 /* A key that was replaced earlier keeps its end, unless this grace period ends sooner. */
 static void retire(struct draft *draft, const struct secret *secret, int64_t grace_ms,
                    const char *by)
 {
     int64_t end = draft->now_ms + grace_ms;
-    if (!grace_ms || !secret_is_valid(secret, draft->now_ms))
+    struct key_draft again;
+    if (!grace_ms || !secret_is_valid(secret, draft->now_ms)) {
         draft_end(draft, secret);
-    else if (!secret->ends_at || secret->ends_at > end || !secret->replaced)
-        add_key(draft,
-                &(struct key_draft){
-                    .environment_id = secret->account->id,
-                    .name = secret->document,
-                    .key = secret->key,
-                    .label = slice_of(secret->name),
-                    .created_at = secret->created_at,
-                    .ends_at =
-                        !secret->ends_at || secret->ends_at > end ? end : secret->ends_at,
-                    .replaced = true,
-                    .by = by,
-                    .expected = secret->version,
-                });
+    } else if (!secret->ends_at || secret->ends_at > end || !secret->replaced) {
+        again = key_again(secret);
+        again.ends_at = !secret->ends_at || secret->ends_at > end ? end : secret->ends_at;
+        again.replaced = true;
+        again.by = by;
+        add_key(draft, &again);
+    }
 }
 
 void draft_rotate(struct draft *draft, struct account *account, const char *key,
@@ -306,6 +317,56 @@ void draft_replace_key(struct draft *draft, const struct secret *secret, const c
             draft_end(draft, older);
     }
     retire(draft, secret, grace_ms, name);
+}
+
+/* ---- last uses ---- */
+
+/* Writes a token of a user or a worker again, with its last use. */
+static void add_token_again(struct draft *draft, const struct secret *secret)
+{
+    struct buf body = { 0 };
+    buf_print(&body, "{\"hash\":\"%s\",\"createdAt\":%lld,\"usedAt\":%lld",
+              secret->document, (long long)secret->created_at, (long long)secret->used_at);
+    add_member(&body, secret->user ? "user" : "project", slice_of(secret->owner_id));
+    if (secret->ends_at)
+        buf_print(&body, ",\"endsAt\":%lld", (long long)secret->ends_at);
+    if (secret->serves)
+        buf_print(&body, ",\"serves\":%u", secret->serves);
+    if (secret->signed_in)
+        buf_add_text(&body, ",\"signIn\":true");
+    if (secret->by)
+        add_member(&body, "by", slice_of(secret->by));
+    add_member(&body, "name", slice_of(secret->name));
+    buf_add_char(&body, '}');
+    add(draft, secret->user ? DOC_TOKEN : DOC_WORKER_TOKEN, secret->document,
+        secret->version, &body);
+}
+
+/* A lasting sign-in has its last use with its code; a token of all projects is not stored. */
+static bool has_unstored_use(const struct secret *secret, int64_t now_ms)
+{
+    return secret->used_at > secret->stored_use && !secret->lasting &&
+           !secret->serves_all && secret_is_valid(secret, now_ms);
+}
+
+size_t draft_uses(struct draft *draft, const struct accounts *accounts)
+{
+    const struct secret *secret;
+    size_t count = 0;
+    for (size_t at = 0; (secret = accounts_next_secret(accounts, &at));) {
+        if (count == DRAFT_USES_MAX)
+            break;
+        if (!has_unstored_use(secret, draft->now_ms))
+            continue;
+        count++;
+        if (!secret->account) {
+            add_token_again(draft, secret);
+            continue;
+        }
+        struct key_draft again = key_again(secret);
+        add_key(draft, &again);
+    }
+    return count;
 }
 
 /* ---- environments ---- */

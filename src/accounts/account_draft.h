@@ -9,6 +9,7 @@
 enum {
     DRAFT_MAX = 128,
     ACCOUNT_NAME_MAX = 100, /* bytes of a display name, and of a slug */
+    DRAFT_USES_MAX = 64,    /* last uses in one draft */
 };
 
 struct draft {
@@ -113,3 +114,7 @@ void draft_key(struct draft *draft, const struct account *account, struct slice 
  * The key that it has replaced itself ends at once: one old value is valid at most. */
 void draft_replace_key(struct draft *draft, const struct secret *secret, const char *key,
                        int64_t grace_ms);
+
+/* Writes keys and tokens again whose last use is not stored yet: as many as fit, and at most
+ * DRAFT_USES_MAX. Returns their count. */
+size_t draft_uses(struct draft *draft, const struct accounts *accounts);

@@ -151,7 +151,8 @@ struct secret {
     int64_t created_at; /* Unix ms; 0: unknown */
     int64_t ends_at;    /* Unix ms, of a replaced key or a token with a time limit:
                             * valid until then; 0: no limit */
-    int64_t used_at;    /* Unix ms of the last request with it since the start; 0: none */
+    int64_t used_at;    /* Unix ms of the last request with it; 0: none */
+    int64_t stored_use; /* used_at in its document */
     bool ended;         /* revoked, or its project deleted */
     bool replaced;      /* a key that another one has replaced */
     bool signed_in;     /* a sign-in */

@@ -355,3 +355,29 @@ describe("a fresh sign-in", () => {
     assert.ok(new Date(json.expiresAt) - Date.now() <= 3_600_000, json.expiresAt);
   });
 });
+
+describe("the last use", () => {
+  test("of keys and tokens survives a restart, and also a later kill", async (t) => {
+    const own = await startGateway({ t }), { id, key } = (await own.post(keysOf("prod"), { name: "ci" }, { key: keys.pat })).json;
+    const uses = async () => {
+      const [ofKeys, ofTokens] = await Promise.all([own.get(keysOf("prod"), { key: keys.pat }), own.get("/api/v1/tokens", { key: keys.pat })]);
+      return { key: ofKeys.json.data.find((one) => one.id === id), token: ofTokens.json.data[0], all: ofTokens.json.data };
+    };
+    assert.equal((await uses()).key.lastUsedAt, undefined);
+    const begin = Date.now(), { token } = (await own.post("/api/v1/sign-in", { code: keys.pat }, { key: null })).json;
+    for (const one of [key, token]) assert.equal((await own.get(one === key ? "/api/v1/runs" : "/api/v2/whoami", { key: one })).status, 200);
+    const end = Date.now();
+    await own.stop();
+    for (const stop of [() => own.kill(), () => own.stop()]) {
+      await own.restart();
+      const { key: found, all } = await uses(), signIn = all.find(({ isSignIn }) => isSignIn);
+      for (const one of [found, signIn]) assert.ok(new Date(one.lastUsedAt) >= begin && new Date(one.lastUsedAt) <= end, one.lastUsedAt);
+      assert.deepEqual([found.label, found.isReplaced, found.expiresAt, signIn.name], ["ci", false, undefined, "dashboard"]);
+      await stop();
+    }
+    await own.restart();
+    for (const one of [key, keys.prod]) assert.equal((await own.get("/api/v1/runs", { key: one })).status, 200);
+    assert.equal((await own.get("/api/v2/whoami", { key: token })).status, 200);
+    await own.stop();
+  });
+});

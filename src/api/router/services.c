@@ -30,6 +30,7 @@
 #include "api/router/revocation.h"
 #include "api/router/store_timeout.h"
 #include "api/router/stored_activity.h"
+#include "api/router/stored_uses.h"
 #include "api/schedules/schedules.h"
 #include "api/schedules/timezones.h"
 #include "api/streams/streams.h"
@@ -47,6 +48,7 @@ struct services {
     struct store_timeout *store_timeout;
     struct retired *retired;
     struct stored_activity *stored_activity;
+    struct stored_uses *stored_uses;
     struct deferred draining, doubting;
     struct list doubted;   // api_call::held; held when a doubt began, not checked yet
     size_t traces_written; /* of the drain: its place among the traces */
@@ -114,6 +116,7 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     services->store_timeout = store_timeout_create(api);
     services->retired = retired_create(api);
     services->stored_activity = stored_activity_create(api);
+    services->stored_uses = stored_uses_create(api);
     api->early_calls = early_calls_create(engine_loop(engine), api_enter_early);
     api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
     api->not_ready = "starting";
@@ -131,6 +134,7 @@ void api_destroy(struct api *api)
     store_timeout_destroy(services->store_timeout);
     retired_destroy(services->retired);
     stored_activity_destroy(services->stored_activity);
+    stored_uses_destroy(services->stored_uses);
     limit_expiry_destroy(api->limit_expiry);
     rate_limit_destroy(api->rate_limit);
     early_calls_destroy(api->early_calls);
@@ -201,6 +205,7 @@ void api_stop(struct api *api)
     long_polls_stop(api->long_polls, NULL);
     traces_write_all(api->traces);
     stored_activity_stop(services->stored_activity);
+    stored_uses_stop(services->stored_uses);
     limit_expiry_stop(api->limit_expiry);
 }
 
@@ -303,7 +308,8 @@ bool api_may_end(struct api *api)
 {
     artifacts_stop(api->artifacts);
     return deployments_stop(api->deployments) &&
-           stored_activity_has_ended(services_of(api)->stored_activity);
+           stored_activity_has_ended(services_of(api)->stored_activity) &&
+           stored_uses_has_ended(services_of(api)->stored_uses);
 }
 
 void api_reload(struct api *api, const struct api_options *options)
@@ -332,6 +338,7 @@ void api_set_ready(struct api *api, const char *reason)
         return;
     bulks_start(api->bulks);
     stored_activity_start(services_of(api)->stored_activity);
+    stored_uses_start(services_of(api)->stored_uses);
     limit_expiry_look(api->limit_expiry);
 }
 

@@ -421,6 +421,59 @@ static void second_rotation_of_a_labeled_key_ends_the_first_old_value(void **sta
     }
 }
 
+/* ---- last uses ---- */
+
+/* Makes a token of a worker, and more of a user than fit into one draft. */
+static void make_tokens(struct world *world)
+{
+    const struct secret *by =
+        accounts_secret(world->accounts, slice_of(world->bootstrap.personal_token), now_ms);
+    struct draft draft = begin(world, now_ms);
+    draft_worker_token(&draft, environment(world, ENVIRONMENT_PROD)->project_id,
+                       1u << ENVIRONMENT_PROD, SLICE("builder"), "tr_wgt_a");
+    for (int i = 0; i < DRAFT_USES_MAX; i++) {
+        char token[PERSONAL_TOKEN_MAX];
+        bootstrap_generate_token(token);
+        draft_token(&draft, by->user->id, by, SLICE("many"), token, now_ms + 1000);
+    }
+    commit(world, &draft);
+}
+
+static size_t store_uses(struct world *world)
+{
+    struct draft draft = begin(world, now_ms);
+    size_t count = draft_uses(&draft, world->accounts);
+    assert_int_equal(count, draft.count);
+    commit(world, &draft);
+    return count;
+}
+
+static void last_uses_are_stored_in_pieces_and_change_nothing_else(void **state)
+{
+    struct world *world = *state;
+    struct secret *secret;
+    size_t count = 0;
+    make_key(world, "web app", NEW_KEY, 0);
+    make_tokens(world);
+    assert_int_equal(store_uses(world), 0);
+    for (size_t at = 0; (secret = accounts_next_secret(world->accounts, &at)); count++)
+        secret->used_at = now_ms - 5;
+    uint64_t endings = accounts_endings(world->accounts);
+    assert_int_equal(store_uses(world), DRAFT_USES_MAX);
+    assert_int_equal(store_uses(world), count - DRAFT_USES_MAX);
+    assert_int_equal(store_uses(world), 0);
+    assert_true(accounts_endings(world->accounts) == endings);
+    restart(world);
+    for (size_t at = 0; (secret = accounts_next_secret(world->accounts, &at));) {
+        bool is_many = secret->user && strcmp(secret->name, "many") == 0;
+        assert_true(secret->used_at == now_ms - 5 && secret_is_valid(secret, now_ms));
+        assert_true(secret->ends_at == (is_many ? now_ms + 1000 : 0) &&
+                    !secret->by == !is_many);
+        assert_true(!secret->project || secret->serves == 1u << ENVIRONMENT_PROD);
+    }
+    assert_true(valid_at(world, NEW_KEY, now_ms));
+}
+
 /* ---- names ---- */
 
 static void name_shows_what_it_is(void **state)
@@ -719,6 +772,7 @@ int main(void)
         IN_WORLD(rotation_of_the_main_key_leaves_labeled_keys),
         IN_WORLD(labeled_key_is_replaced_by_one_of_the_same_label),
         IN_WORLD(second_rotation_of_a_labeled_key_ends_the_first_old_value),
+        IN_WORLD(last_uses_are_stored_in_pieces_and_change_nothing_else),
         IN_WORLD(name_shows_what_it_is),
         IN_WORLD(sign_in_ends_with_its_token),
         IN_WORLD(expired_keys_and_tokens_are_removed_with_a_later_draft),

@@ -17,7 +17,7 @@ function End({ at }) {
 const times = [
   ["Created", ({ createdAt }) => <Time at={createdAt} relative />],
   ["Expires", ({ expiresAt }) => <End at={expiresAt} />],
-  ["Last used", ({ lastUsedAt }) => lastUsedAt ? <Time at={lastUsedAt} relative /> : <span class="dim" title="Not since the gateway was started">–</span>],
+  ["Last used", ({ lastUsedAt }) => lastUsedAt ? <Time at={lastUsedAt} relative /> : <span class="dim" title="No use is known">–</span>],
 ];
 const newestFirst = (rows) => [...rows].sort((a, b) => (b.createdAt ?? "").localeCompare(a.createdAt ?? ""));
 
