@@ -135,8 +135,8 @@ static void run_line(struct loop *loop, struct list *awake)
     }
 }
 
-/* Flushers that were behind have a whole share of work left. What was collected for the
- * last ones meanwhile, such as responses, does not wait for it. */
+/* A flusher that had more to do than fitted into the last turn uses a whole share again.
+ * Responses that the last flushers send do not wait for it. */
 static void run_flushers(struct loop *loop)
 {
     if (loop->behind)
