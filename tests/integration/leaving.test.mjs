@@ -1,10 +1,13 @@
 // Clients that leave in the middle of a call, a download or a live list: what they held is free, and others notice nothing.
 import assert from "node:assert/strict";
+import fs from "node:fs";
 import net from "node:net";
+import path from "node:path";
 import { after, before, test } from "node:test";
 
 import { Builder, bundle, Deployer, form, sha256 } from "../support/js/deployments.mjs";
-import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { RawConnection } from "../support/js/http.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 import { WatchMirror } from "../support/js/watch_mirror.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
@@ -26,13 +29,13 @@ const leave = (request, when) => new Promise((resolve, reject) => {
 
 const get = (target, key = keys.dev) => `GET ${target} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n\r\n`;
 
-/** What clients hold at the gateway. The connection of the question itself is among it. */
+/** Counts what clients hold at the gateway, including the connection of this call. */
 async function held() {
   const metrics = await gateway.metrics();
   return ["process_open_fds", "runcast_subscriptions", "runcast_connections_behind", 'runcast_connections{kind="http"}', 'runcast_connections{kind="ws"}'].map((name) => metrics.get(name));
 }
 
-/** Calls fn while nothing else is going on, and waits until the gateway holds as little as before. */
+/** Calls fn, and waits until the gateway holds as little as before. */
 async function afterwardsNothingIsHeld(fn) {
   await held();
   const before = await held();
@@ -77,19 +80,41 @@ test("of an offer and an upload", async () => {
   assert.equal((await cli.offer(10)).status, 429);
 });
 
-test("of a file", async () => {
+test("of an offer that waits for the disk", async (t) => {
+  const order = path.join(temporaryFolder(), "disk"), own = await startGateway({ t, preload: "shim_disk", env: { SHIM_DISK: order } });
+  const cli = new Deployer(own), body = JSON.stringify({ type: "deployment_bundle", contentType: "application/gzip", contentLength: 10 });
+  const request = `POST /api/v1/artifacts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.prod}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  const noticed = async () => { for (let i = 0; i < 3; i++) await own.metrics(); }; // what was sent before these calls
+  fs.writeFileSync(order, "hold");
+  const leaving = await Promise.all([1, 2, 3, 4].map(() => RawConnection.open(own.port)));
+  await Promise.all(leaving.map((one) => one.send(request)));
+  await noticed();
+  assert.equal((await cli.offer(10)).status, 429, "four offers are open");
+  await Promise.all(leaving.map(({ socket }) => new Promise((resolve) => { socket.once("close", resolve); socket.destroy(); })));
+  await noticed();
+  fs.rmSync(order);
+  for (let i = 0; i < 4; i++) await until(async () => (await cli.offer(10)).status === 201, { what: `offer ${i}, for which the place of one that left is free` });
+  await own.stop();
+});
+
+test("of a file, and of the log of a build", async () => {
   const cli = new Deployer(gateway, { key: keys.staging }), builder = await Builder.start(gateway), bytes = Buffer.alloc(40 << 20, "r\r\n--");
   bytes.set([0x1f, 0x8b]);
   const answer = cli.deploy({}, { bytes }), build = await builder.take();
   const target = `${builder.base}/deployments/${build.deployment.id}/archive`;
   const reader = fetch(`${gateway.url}${target}`, { headers: { authorization: `Bearer ${builder.token}` } });
-  for (let i = 0; i < times; i++) await leave(get(target, builder.token), i % 2 ? "at once" : "at the first bytes");
+  await afterwardsNothingIsHeld(async () => {
+    for (let i = 0; i < times; i++) await leave(get(target, builder.token), i % 2 ? "at once" : "at the first bytes");
+  });
   assert.equal(sha256(Buffer.from(await (await reader).arrayBuffer())), build.archive.sha256, "another reader of it");
+  assert.equal((await builder.heartbeat(build, { step: "BUILDING", log: "installing\n" })).status, 200);
   await builder.fail(build);
   await answer;
+  const log = `/api/v1/deployments/${build.deployment.id}/logs`;
   await afterwardsNothingIsHeld(async () => {
-    for (let i = 0; i < times; i++) await leave(get(target, builder.token), "at once");
+    for (let i = 0; i < times; i++) await leave(get(log, keys.staging), "at once");
   });
+  assert.match((await cli.get(log)).text, /installing/);
 });
 
 test("of a live list that has not arrived, and of one that ends", async () => {

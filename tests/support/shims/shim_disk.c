@@ -2,9 +2,9 @@
  *
  *   LD_PRELOAD=shim_disk.so  SHIM_DISK=file  gateway
  *
- * The file is read at each call: "low" (512 MiB are free), or "full TEXT" (writes to a
- * file whose path contains that text fail with ENOSPC). A missing file means the real
- * disk. Children with an environment of their own use the real one. */
+ * The file is read at each call: "low" (512 MiB are free), "full TEXT" (writes to a file
+ * whose path contains that text fail with ENOSPC), or "hold" (the answer about free space
+ * waits until the file says otherwise). A missing file means the real disk. Children with an environment of their own use the real one. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #include "reach.h"
 
-enum { ORDER_MAX = 256, PATH_ROOM = 4096, FREE_MIB = 512, MIB = 1 << 20 };
+enum { ORDER_MAX = 256, PATH_ROOM = 4096, FREE_MIB = 512, MIB = 1 << 20, HELD_US = 10000 };
 
 /* dlsym gives objects; POSIX promises that the pointer fits. */
 #define REAL(name) (*(void **)&real_##name = dlsym(RTLD_NEXT, #name))
@@ -76,7 +76,8 @@ int fstatvfs(int fd, struct statvfs *found)
     char order[ORDER_MAX];
     REAL(fstatvfs);
     int result = real_fstatvfs(fd, found);
-    read_order(order);
+    for (read_order(order); strncmp(order, "hold", 4) == 0; read_order(order))
+        usleep(HELD_US);
     if (!result && strncmp(order, "low", 3) == 0)
         found->f_bavail = (fsblkcnt_t)FREE_MIB * MIB / found->f_frsize;
     return result;
