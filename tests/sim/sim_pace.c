@@ -7,7 +7,8 @@
  * each step, no more runs execute than the limits of the environment, of the queues, of
  * other queues that are their gates, and with names allow, also when waits have ended; a run
  * that waits does not count. And every run ends: a run that waits never holds slots that the
- * runs it waits for need.
+ * runs it waits for need. A run for which slots are kept may start at the latest when those
+ * that had some before have given theirs back.
  *
  * In some seeds a queue and a limit have rates. At most 2n - 1 runs start within a period, across
  * restarts and steps of the clock. Only a step forward followed by a restart counts as time that has
@@ -105,6 +106,7 @@ struct starts {
 struct member {
     char id[ID_MAX];
     unsigned depth, waits; /* waits: how many more it may begin */
+    uint64_t keeps;        /* number of its reservation */
 };
 
 struct sim {
@@ -112,8 +114,11 @@ struct sim {
     struct world *world;
     struct member family[FAMILY_MAX];
     size_t count;
-    uint64_t checked; /* the change after which the limits were checked last */
-    unsigned dequeued, waited, without_slot, restarts, canceled, held;
+    /* For each member for which slots are kept: who has held slots ever since. */
+    bool holders[FAMILY_MAX][FAMILY_MAX];
+    uint32_t passes_max; /* after which slots are kept */
+    uint64_t checked;    /* the change after which the limits were checked last */
+    unsigned dequeued, waited, without_slot, restarts, canceled, kept, held;
     bool has_rate[RATED], moves_clock, is_ahead; /* is_ahead: set forward since the start */
     struct starts starts[RATED][KEYS + 1];       /* of each key, and of all together */
 };
@@ -177,7 +182,11 @@ static void check_named_limits(const struct sim *sim)
         struct slice name = slice_of(limits[i].name);
         if (sums[i] > limits[i].total)
             violated("%u runs hold the limit %s", sums[i], limits[i].name);
-        if (sums[i] > limits_figures(&env->queues, name).running)
+        struct queue_figures figures = limits_figures(&env->queues, name);
+        if (figures.reserved && figures.running + figures.reserved > limits[i].total)
+            violated("%u slots of %s are taken, and %u reserved", figures.running,
+                     limits[i].name, figures.reserved);
+        if (sums[i] > figures.running)
             violated("%u runs hold slots of %s that are not taken", sums[i],
                      limits[i].name);
         for (size_t key = 0; key < KEYS; key++)
@@ -222,6 +231,38 @@ static void check_queue(const struct sim *sim, size_t queue, const char *name,
         violated("%u runs hold slots of %s that are not taken", sum, name);
 }
 
+/* Updates who holds slots since some are kept for the member. Returns true if any does. */
+static bool update_holders(struct sim *sim, size_t of, bool begins)
+{
+    bool any = false;
+    for (size_t i = 0; i < sim->count; i++) {
+        const struct tracked *run =
+            environment_find(sim->world->env, slice_of(sim->family[i].id));
+        bool *holds = &sim->holders[of][i];
+        *holds = (begins || *holds) && run && run->item.running;
+        any |= *holds;
+    }
+    return any;
+}
+
+static void check_keepers(struct sim *sim)
+{
+    struct queues *queues = &sim->world->env->queues;
+    for (size_t i = 0; i < sim->count; i++) {
+        struct member *member = &sim->family[i];
+        const struct tracked *run = environment_find(sim->world->env, slice_of(member->id));
+        uint64_t keeps = run ? queues_keeps_for(&run->item) : 0;
+        bool begins = keeps && keeps != member->keeps;
+        member->keeps = keeps;
+        sim->kept += begins;
+        if (!keeps || update_holders(sim, i, begins) || queues->running >= queues->limit)
+            continue;
+        const struct queue_item *next = queues_next(queues, run->item.audience);
+        if (!next || !queues_keeps_for(next))
+            violated("%s may not start although slots were kept for it", member->id);
+    }
+}
+
 static void check_limits(struct sim *sim)
 {
     const struct environment *env = sim->world->env;
@@ -239,6 +280,7 @@ static void check_limits(struct sim *sim)
         check_queue(sim, i, tasks[i].queue, tasks[i].limit, UINT32_MAX);
     check_queue(sim, GATE, "gate", GATE_PER_KEY, GATE_TOTAL);
     check_named_limits(sim);
+    check_keepers(sim);
 }
 
 /* ---- rates ---- */
@@ -325,6 +367,7 @@ static void move_clock(struct sim *sim)
 
 static void begin_world(struct sim *sim)
 {
+    sim->world->env->queues.passes_max = sim->passes_max;
     register_worker(sim->world, "20260101.1", "single,double,free", 3);
     for (size_t i = 0; i < TASKS; i++)
         queues_set_limit(&sim->world->env->queues, slice_of(tasks[i].queue),
@@ -439,6 +482,8 @@ static void step(struct sim *sim)
     if (choice < 2) {
         world_restart(sim->world);
         begin_world(sim);
+        for (size_t i = 0; i < sim->count; i++)
+            sim->family[i].keeps = 0;
         sim->restarts++;
     } else if (choice < 300) {
         ask(sim);
@@ -475,6 +520,7 @@ static void run_seed(uint64_t seed)
     for (size_t i = 0; i < RATED; i++)
         sim->has_rate[i] = chance(&sim->draws, 400);
     sim->moves_clock = chance(&sim->draws, 500);
+    sim->passes_max = 1 + draw(&sim->draws, 4);
     begin_world(sim);
     for (int i = 0; i < ROOTS; i++)
         add_member(sim, NULL);
@@ -485,9 +531,9 @@ static void run_seed(uint64_t seed)
         violated("%s is still %s: %u execute, %u are queued", late->id,
                  run_status_name(run_now(sim->world, late->id)->status, VOCABULARY_A),
                  sim->world->env->queues.running, sim->world->env->queues.waiting);
-    printf("ok %s: %zu runs, %u dequeued, %u waits, %u times without a slot after it, %u "
-           "canceled, %u restarts, %u times held by a rate\n",
-           sim_title, sim->count, sim->dequeued, sim->waited, sim->without_slot,
+    printf("ok %s: %zu runs, %u dequeued, %u waits, %u times without a slot after it, "
+           "slots kept %u times, %u canceled, %u restarts, %u times held by a rate\n",
+           sim_title, sim->count, sim->dequeued, sim->waited, sim->without_slot, sim->kept,
            sim->canceled, sim->restarts, sim->held);
     fflush(stdout);
     world_destroy(sim->world);

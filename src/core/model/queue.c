@@ -651,9 +651,9 @@ struct queue_item *queues_next(const struct queues *queues, uint32_t audience)
     return queues->ready[audience].heap.nodes[0].item;
 }
 
-bool queues_keeps_for(const struct queue_item *item)
+uint64_t queues_keeps_for(const struct queue_item *item)
 {
-    return item->place == 1 && item->share->keeps;
+    return item->place == 1 ? item->share->keeps : 0;
 }
 
 /* Returns true if the head of the share may run now. */

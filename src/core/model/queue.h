@@ -112,6 +112,7 @@ struct queues {
     struct list resuming;      // queue_item::in_line; they wait for AUDIENCE_RESUMED
     struct list executing;     // queue_item::in_line; they have their slots
     struct list keepers;       // subqueue_share::keeping; those for which slots are kept
+    uint64_t reservations;     /* how often slots began to be kept */
     uint32_t passes_max;       /* after that many passes, slots are kept; RESERVE_PASSES */
     queue_item_id_fn *id;      /* breaks ties of position */
     struct queue_rates *rates; /* of queue_rates.c; NULL: no bucket was needed yet */
@@ -172,8 +173,8 @@ void queues_leave(struct queues *queues, struct queue_item *item);
  * AUDIENCE_RESUMED goes before those of all others. */
 struct queue_item *queues_next(const struct queues *queues, uint32_t audience);
 
-/* Returns true if slots are kept for the item. */
-bool queues_keeps_for(const struct queue_item *item);
+/* Returns the number of the reservation if slots are kept for the item; otherwise 0. */
+uint64_t queues_keeps_for(const struct queue_item *item);
 
 /* Keeps no more slots for items that could have run by now, but that no caller took. Returns
  * true if that freed any slot. */

@@ -91,7 +91,7 @@ struct subqueue_share {
     struct queue_heap items;
     uint32_t ready_place; /* index in slot_class::ready; of a lane, in the share's items */
     uint32_t passes;      /* how often its head was passed over (queue_reserve.h) */
-    bool keeps;           /* slots are kept for its head; never for one with lanes */
+    uint64_t keeps;       /* number of its reservation; 0: none; never of one with lanes */
     struct list keeping;  // queues::keepers, while it keeps
     struct list link;     // subqueue::shares; not of a lane
     uint32_t count;

@@ -217,14 +217,14 @@ static void set_keeper(const struct subqueue_share *share, struct subqueue_share
 
 void reserve_begin(struct queues *queues, struct subqueue_share *share)
 {
-    share->keeps = true;
+    share->keeps = ++queues->reservations;
     list_append(&queues->keepers, &share->keeping);
     set_keeper(share, share);
 }
 
 void reserve_end(struct subqueue_share *share)
 {
-    share->keeps = false;
+    share->keeps = 0;
     list_remove(&share->keeping);
     set_keeper(share, NULL);
 }

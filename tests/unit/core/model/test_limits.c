@@ -13,7 +13,7 @@ struct job {
     /* The model's view of it. */
     bool waiting, running, resumes;
     unsigned queue, key, set, audience;
-    bool keeps;       /* slots are kept for it */
+    uint64_t keeps;   /* number of its reservation */
     uint64_t holders; /* bits of jobs that have run ever since it keeps slots */
 };
 
@@ -454,8 +454,8 @@ static void check_keepers(struct model *model)
 {
     for (int i = 0; i < JOBS; i++) {
         struct job *job = &model->jobs[i];
-        bool keeps = job->waiting && queues_keeps_for(&job->item);
-        if (keeps && !job->keeps) {
+        uint64_t keeps = job->waiting ? queues_keeps_for(&job->item) : 0;
+        if (keeps && keeps != job->keeps) {
             job->holders = running_jobs(model);
             model->keepers++;
         }
