@@ -396,7 +396,7 @@ static struct subqueue *detach(struct queues *queues, struct queue_item *item)
     item->subqueue = NULL;
     item->share = NULL;
     item->running = false;
-    if (share && share->within)
+    if (share) /* first: other shares look at the heads above it, which are this item */
         refresh_share(queues, share);
     refresh(queues, subqueue);
     if (ran)

@@ -201,6 +201,27 @@ static void texts_without_a_need_need_nothing(void **state)
     }
 }
 
+/* The share that is visited first must not look at an item that is leaving another one. */
+static void texts_of_one_set_wait_together(void **state)
+{
+    (void)state;
+    static const char *const texts[] = { "[{\"queue\":\"gate\"}]",
+                                         "[null,{\"queue\":\"gate\"}]" };
+    struct job a = { .id = "a" }, b = { .id = "b" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    queue_with(&queues, "gate", 1, 1);
+    queues_wait(&queues, &b.item, seat("q", "", texts[0]), 2);
+    queues_wait(&queues, &a.item, seat("q", "", texts[1]), 1);
+    assert_int_equal(queues.sets.count, 1);
+    assert_string_equal(next_id(&queues), "a");
+    queues_leave(&queues, &a.item);
+    assert_string_equal(next_id(&queues), "b");
+    queues_leave(&queues, &b.item);
+    queues_forget_limit(&queues, SLICE("gate"));
+    queues_finish(&queues);
+}
+
 enum { KEYED = 10000 };
 
 /* The order is that of positions, and each key counts for itself. */
@@ -541,6 +562,7 @@ int main(void)
         cmocka_unit_test(a_slot_that_is_needed_twice_is_held_once),
         cmocka_unit_test(settings_of_a_gate_count),
         cmocka_unit_test(texts_without_a_need_need_nothing),
+        cmocka_unit_test(texts_of_one_set_wait_together),
         cmocka_unit_test(very_many_keys_of_a_gate_are_one_set),
         cmocka_unit_test(a_key_of_very_many_subqueues_is_pinned),
         cmocka_unit_test(next_item_has_all_slots_whatever_happens),
