@@ -511,7 +511,7 @@ void queues_finish(struct queues *queues)
 static bool is_seated(const struct queue_item *item, struct queue_seat seat)
 {
     const struct slot_demand *demand = item->running ? item->demand : item->share->demand;
-    bool is_same = demand ? slice_equal(slot_demand_key(demand), seat.limits)
+    bool is_same = demand ? slice_equal(slot_demand_text(demand), seat.limits)
                           : !slot_demand_is_stated(seat.limits);
     return is_same &&
            slice_equal(queue_key(item->subqueue->queue), queue_name_present(seat.queue)) &&

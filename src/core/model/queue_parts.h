@@ -332,6 +332,12 @@ static inline struct slot_set *slot_demand_set(const struct slot_demand *demand)
     return demand ? demand->set : NULL;
 }
 
+/* Returns its text; that of a wide one is the text of the demand with many lanes. */
+static inline struct slice slot_demand_text(const struct slot_demand *demand)
+{
+    return slice_from((struct slice){ demand->text, demand->text_len }, demand->is_wide);
+}
+
 /* Returns true if the text names anything. Texts without a quote do not: [], [null], [{}]. */
 bool slot_demand_is_stated(struct slice text);
 
