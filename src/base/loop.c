@@ -15,8 +15,9 @@
 #include "base/metrics.h"
 
 enum {
-    BUDGET_NS = 500000,      /* CPU time per turn, or per share of it, for long work */
-    WORTH_NOTING_NS = 20000, /* below this, a turn without callbacks did nothing */
+    BUDGET_NS = 500000,        /* CPU time per turn, or per share of it, for long work */
+    BEHIND_NS = BUDGET_NS / 2, /* the share of work that did not fit into the last turn */
+    WORTH_NOTING_NS = 20000,   /* below this, a turn without callbacks did nothing */
     STEPPED_BUDGET = 1000,
 };
 
@@ -57,16 +58,17 @@ static int64_t clock_ns(clockid_t clock)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void begin_share(struct loop *loop, int64_t cpu_ns)
+/* cpu_ns: thread CPU time now. */
+static void begin_share(struct loop *loop, int64_t cpu_ns, int64_t budget_ns)
 {
-    loop->share_cpu_ns = cpu_ns;
-    loop->in_budget_ns = clock_ns(CLOCK_MONOTONIC) + BUDGET_NS;
+    loop->share_cpu_ns = cpu_ns - (BUDGET_NS - budget_ns);
+    loop->in_budget_ns = clock_ns(CLOCK_MONOTONIC) + budget_ns;
     loop->over = false;
 }
 
 static void begin_turn(struct loop *loop, int64_t cpu_ns)
 {
-    begin_share(loop, cpu_ns);
+    begin_share(loop, cpu_ns, BUDGET_NS);
     loop->turn_cpu_ns = cpu_ns;
     loop->asked = 0;
     loop->worked = false;
@@ -75,7 +77,7 @@ static void begin_turn(struct loop *loop, int64_t cpu_ns)
 void loop_begin_share(struct loop *loop)
 {
     if (loop->uv && !loop_time_left(loop))
-        begin_share(loop, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+        begin_share(loop, clock_ns(CLOCK_THREAD_CPUTIME_ID), BUDGET_NS);
     else
         loop->asked = 0;
 }
@@ -135,12 +137,14 @@ static void run_line(struct loop *loop, struct list *awake)
     }
 }
 
-/* A flusher that had more to do than fitted into the last turn uses a whole share again.
- * Responses that the last flushers send do not wait for it. */
+/* A flusher that had more to do than fitted into the last turn gets a share of its own, a
+ * smaller one. Responses that the last flushers send do not wait for it. */
 static void run_flushers(struct loop *loop)
 {
-    if (loop->behind)
+    if (loop->behind) {
         run_line(loop, &loop->last);
+        begin_share(loop, clock_ns(CLOCK_THREAD_CPUTIME_ID), BEHIND_NS);
+    }
     loop->behind = false;
     run_line(loop, &loop->awake);
     run_line(loop, &loop->last);
