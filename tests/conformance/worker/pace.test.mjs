@@ -47,11 +47,13 @@ test("more parents than may execute at once, each waiting for a child that does 
     t.diagnostic(`${Date.now() - began} ms`);
     assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", 2]));
   });
-  await t.test("in a queue that executes one run at a time", async () => {
-    const ids = await Promise.all([1, 2].map(() => trigger(gateway, "nested", { depth: 3 })));
-    const runs = await ended(gateway, ids, 60_000);
-    assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", 3]));
-  });
+  for (const [what, task] of [["in a queue that executes one run at a time", "nested"], ["of a task whose concurrency limit is one", "limited"]]) {
+    await t.test(what, async () => {
+      const ids = await Promise.all([1, 2].map(() => trigger(gateway, task, { depth: 3 })));
+      const runs = await ended(gateway, ids, 60_000);
+      assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", 3]));
+    });
+  }
   await t.test("in a queue that executes one run at a time: two parents whose waits have ended do not execute at once", () => workInTurn(gateway, ["solo"]));
   await t.test("of two tasks that share a limit of one: no two of them execute at once", () => workInTurn(gateway, ["left", "right"]));
   await cli.stop();

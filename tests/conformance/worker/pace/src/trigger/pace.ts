@@ -14,6 +14,14 @@ export const nested = task({
     depth ? 1 + (await nested.triggerAndWait({ depth: depth - 1 }).unwrap()) : 0,
 });
 
+/** The same in a queue of its own, with a concurrency limit of one. */
+export const limited = task({
+  id: "limited",
+  concurrency: shared,
+  run: async ({ depth }: { depth: number }): Promise<number> =>
+    depth ? 1 + (await limited.triggerAndWait({ depth: depth - 1 }).unwrap()) : 0,
+});
+
 /** The same in a queue without a limit: only the environment limits it. */
 export const parent = task({
   id: "parent",
