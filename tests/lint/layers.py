@@ -51,11 +51,12 @@ ROOMS = {
     },
     "core": {
         "model": set(),
+        "queues": set(),
         "wire": {"model"},
         "counters": set(),
-        "live": {"counters", "model", "wire"},
-        "fleet": {"live", "model"},
-        "engine": {"counters", "fleet", "live", "model"},
+        "live": {"counters", "model", "queues", "wire"},
+        "fleet": {"live", "model", "queues"},
+        "engine": {"counters", "fleet", "live", "model", "queues"},
     },
     "accounts": {
         "accounts": set(),

@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/model/queue_rates.h"
 #include "core/model/run_life.h"
+#include "core/queues/queue_rates.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/sim.h"
 

@@ -152,7 +152,7 @@ static bool add_gate_text(struct buf *gates, const char *name, const json_t *val
     return text.len && text_utf16_length(text) <= GATE_TEXT_MAX;
 }
 
-/* A declared key is one of few: it is pinned (core/model/queue_needs.h). */
+/* A declared key is one of few: it is pinned (core/queues/queue_needs.h). */
 static enum err read_gate(const struct member_location *location, const json_t *gate,
                           struct buf *gates)
 {

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "api/request/call.h"
-#include "core/model/queue_rates.h"
+#include "core/queues/queue_rates.h"
 
 /* A change of rates. A rate with starts 0 is taken away. */
 struct rate_change {

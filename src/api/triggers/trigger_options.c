@@ -7,7 +7,7 @@
 
 #include "api/triggers/trigger_reading.h"
 #include "base/json/scan.h"
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 
 enum {
     OPTIONS_MAX = 200, /* members */

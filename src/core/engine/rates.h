@@ -16,7 +16,7 @@
 #pragma once
 
 #include "core/engine/engine.h"
-#include "core/model/queue_rates.h"
+#include "core/queues/queue_rates.h"
 
 /* The buckets that a dequeue has taken tokens of. */
 struct rate_claims {

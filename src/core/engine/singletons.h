@@ -1,4 +1,4 @@
-/* singletons.h - which runs hold the keys of singleton queues (core/model/singleton.h).
+/* singletons.h - which runs hold the keys of singleton queues (core/queues/singleton.h).
  *
  *   skip:    no run holds the key ─► the first trigger creates one
  *            one does             ─► each trigger leads to it, without a change

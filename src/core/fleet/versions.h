@@ -43,7 +43,7 @@ bool versions_has_limits_for(const struct run *run, const struct worker_task *ta
  * (NULL: not yet): those of the task. Its trigger may have replaced the named limits, the
  * gates, or both. Does nothing if the run has them already.
  *
- * They are a JSON array (core/model/queue_needs.h). In it, null says that the named limits
+ * They are a JSON array (core/queues/queue_needs.h). In it, null says that the named limits
  * are those of the task, which had none so far; an object, even {}, that the gates are
  * decided. */
 void versions_take_limits(struct run *run, const struct worker_task *task);

@@ -22,7 +22,7 @@
 #include "base/buf.h"
 #include "base/quota.h"
 #include "core/fleet/versions.h"
-#include "core/model/queue_rates.h"
+#include "core/queues/queue_rates.h"
 
 enum waiting_reason {
     WAITING_FOR_NOTHING, /* it executes, is about to, or has ended */

@@ -34,7 +34,7 @@
 #include "core/live/hub.h"
 #include "core/live/recent.h"
 #include "core/live/windows.h"
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 #include "core/wire/view.h"
 #include "runcast/store.h"
 

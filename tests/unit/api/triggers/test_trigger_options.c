@@ -4,7 +4,7 @@
 #include "api/triggers/trigger_options.h"
 #include "base/json/scan.h"
 #include "base/mem.h"
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 
 static const int64_t now_ms = INT64_C(1700000000000); /* 2023-11-14T22:13:20Z */
 

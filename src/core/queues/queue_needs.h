@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 
 struct slot_need {
     struct slice name;

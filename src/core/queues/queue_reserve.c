@@ -1,5 +1,5 @@
 /* queue_reserve.c - counts who is passed over, and decides whose slots are kept. */
-#include "core/model/queue_reserve.h"
+#include "core/queues/queue_reserve.h"
 
 /* ---- who is older ---- */
 

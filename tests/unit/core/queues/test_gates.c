@@ -6,7 +6,7 @@
 #include <sys/random.h>
 
 #include "base/buf.h"
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 
 struct job {
     struct queue_item item;

@@ -20,7 +20,7 @@
 
 #include "base/buf.h"
 #include "base/timers.h"
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 
 /* A limit that a group needs, and perhaps one pool of it. */
 struct group_need {

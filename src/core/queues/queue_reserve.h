@@ -29,7 +29,7 @@
  * Decides only; queue.c moves the heads. Used by queue.c and queue_limits.c. */
 #pragma once
 
-#include "core/model/queue_parts.h"
+#include "core/queues/queue_parts.h"
 
 enum {
     RESERVE_NEEDS_MAX = 1 + SLOT_SET_MAX,

@@ -1,10 +1,10 @@
 /* queue_heap.c - binary heaps whose nodes know their index. */
-#include "core/model/queue_heap.h"
+#include "core/queues/queue_heap.h"
 
 #include <assert.h>
 
 #include "base/mem.h"
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 
 bool queue_item_before(queue_item_id_fn *id, const struct queue_item *a,
                        const struct queue_item *b)

@@ -1,5 +1,5 @@
 /* queue_needs.c - reads the limits and gates of an item from their text. */
-#include "core/model/queue_needs.h"
+#include "core/queues/queue_needs.h"
 
 #include <string.h>
 

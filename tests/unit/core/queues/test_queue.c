@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 #include "tests/support/world/seat.h"
 
 struct job {

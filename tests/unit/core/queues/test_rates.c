@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "core/model/queue_rates.h"
+#include "core/queues/queue_rates.h"
 
 enum { MINUTE_MS = 60 * 1000 };
 

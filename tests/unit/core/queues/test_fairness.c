@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/seat.h"
 

@@ -1,11 +1,11 @@
 /* queue_rates.c - the token buckets of queues, of limits and of their keys. */
-#include "core/model/queue_rates.h"
+#include "core/queues/queue_rates.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "core/model/queue_parts.h"
+#include "core/queues/queue_parts.h"
 
 /* ---- a bucket ---- */
 

@@ -2,7 +2,7 @@
  * They share the slots. */
 #include <stdio.h>
 
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 #include "tests/support/world/seat.h"
 #include "tests/support/world/sim.h"
 #include "tests/support/world/unit.h"

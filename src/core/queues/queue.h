@@ -42,9 +42,9 @@
 #include "base/ranking.h"
 #include "base/slice.h"
 #include "base/table.h"
-#include "core/model/queue_heap.h"
-#include "core/model/rate.h"
-#include "core/model/singleton.h"
+#include "core/queues/queue_heap.h"
+#include "core/queues/rate.h"
+#include "core/queues/singleton.h"
 
 enum {
     QUEUES_CONFIGURED_MAX = 10000, /* queues with settings in one environment */

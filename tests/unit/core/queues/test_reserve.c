@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 
 struct job {
     struct queue_item item;

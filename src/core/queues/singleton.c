@@ -1,5 +1,5 @@
 /* singleton.c - the words of the strategies of singleton queues. */
-#include "core/model/singleton.h"
+#include "core/queues/singleton.h"
 
 static const char *const words[SINGLETON_COUNT] = {
     [SINGLETON_QUEUE] = "queue",

@@ -20,7 +20,7 @@
  * new, belongs to the round after that of the last one served. So everything in the heap
  * now is served once before any of it is served twice, even when new queues come all the
  * time. */
-#include "core/model/queue_reserve.h"
+#include "core/queues/queue_reserve.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * A subqueue lives while it has an item, a queue while it has a subqueue or a setting, or
  * while a set names it: names that clients choose do not stay. A bucket that is not
  * full keeps its subqueue. */
-#include "core/model/queue_parts.h"
+#include "core/queues/queue_parts.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "core/model/queue_needs.h"
+#include "core/queues/queue_needs.h"
 
 /* ---- queues, limits and subqueues ---- */
 

@@ -17,7 +17,7 @@
  * Pure: the caller passes the time in, monotonic ms. */
 #pragma once
 
-#include "core/model/queue.h"
+#include "core/queues/queue.h"
 
 enum {
     RATE_BUCKETS_MAX = 2 * (1 + SLOT_SET_MAX), /* of an item: two of each queue and limit */

@@ -1,11 +1,11 @@
 /* queue_limits.c - the limits of queues and of keys, limits with names, and their settings. */
-#include "core/model/queue_parts.h"
+#include "core/queues/queue_parts.h"
 
 #include <assert.h>
 #include <ctype.h>
 
-#include "core/model/queue_needs.h"
-#include "core/model/queue_reserve.h"
+#include "core/queues/queue_needs.h"
+#include "core/queues/queue_reserve.h"
 
 enum { LIMIT_NAME_MAX = 128 };
 
