@@ -37,6 +37,9 @@ test("runs of several tasks hold a slot of a queue that is their gate, next to t
   assert.deepEqual([reason, limitName, limitKey, limit, held], ["gate", "gate", undefined, 2, 2]);
   assert.equal(message, "The gate gate allows 2, and 2 hold it; the run starts when one ends or waits, or when you raise that queue's limit");
   assert.equal((await look(four)).reason, "queue_limit");
+  await queues.overrideConcurrencyLimit({ type: "custom", name: "gate" }, 0);
+  assert.equal((await look(three)).message, "The gate gate allows 0; raise that queue's limit");
+  await queues.resetConcurrencyLimit({ type: "custom", name: "gate" });
 
   await gateway.kill();
   await gateway.restart();

@@ -69,11 +69,14 @@ test("an inline limit has the name of its task; a key has a pool of its own", as
 });
 
 test("an override of a key ends at its time", async (t) => {
-  const { gateway, worker } = await start(t, [{ id: "a", concurrency: { inline: { perKey: 1 } } }]);
+  const { gateway, worker, look } = await start(t, [{ id: "a", concurrency: { inline: { perKey: 1 } } }]);
   await worker.take(await worker.trigger("a"));
-  await concurrencyLimits.override("task/a", { concurrencyKey: "k", perKey: 0, ttl: 1 });
+  const ends = (ttl) => concurrencyLimits.override("task/a", { concurrencyKey: "k", perKey: 0, ttl });
+  await ends("1h");
   const held = await worker.trigger("a", { concurrencyKey: "k" });
   assert.equal(await worker.dequeue(), undefined);
+  assert.equal((await look(held)).message, "The concurrency limit task/a allows 0 for the concurrencyKey k; raise it");
+  await ends(1);
   await until(async () => (await concurrencyLimits.retrieve("task/a", { concurrencyKey: "k" })).perKey.override === null, { what: "the override ends" });
   await worker.take(held);
   await gateway.stop();

@@ -235,6 +235,7 @@ test("queue: runs of a key execute one after the other", async () => {
   assert.notEqual(first.id, second.id);
   const attempt = await start(first.id);
   await heldBack(second.id);
+  assert.equal((await retrieve(second.id)).waitingFor.message, "The singleton queue queue executes one run of its concurrencyKey at a time; the run starts when that one ends or waits");
   await attempt.succeed(1);
   await (await start(second.id)).succeed(1);
 });

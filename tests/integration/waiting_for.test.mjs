@@ -112,6 +112,8 @@ test("a queue's combined limit holds for all concurrency keys together, also aft
   await three.succeed(1);
   await until(async () => await worker.status(first) === "EXECUTING", { what: "the run resumes" });
   await two.succeed(1);
+  await Worker.register(gateway, { key, tasks: [{ id: "a", queue: { name: "shared", combinedConcurrencyLimit: 0 } }, "b"] });
+  assert.equal((await look(await worker.trigger("a"))).message, "The queue shared allows 0 in total (combinedConcurrencyLimit); declare a higher value");
   await Worker.register(gateway, { key, tasks: [{ id: "a", queue: { name: "shared", combinedConcurrencyLimit: null } }, "b"] });
   await gateway.stop();
 });

@@ -117,6 +117,7 @@ static void look_in_line(const struct tracked *run, struct waiting *waiting)
 
     waiting->is_in_line = true;
     waiting->ahead = standing.ahead;
+    waiting->is_singleton = standing.singleton;
     if (waiting->full)
         waiting->reason = WAITING_STORAGE_QUOTA;
     else if (!waiting->is_served)

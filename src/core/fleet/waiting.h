@@ -61,6 +61,7 @@ struct waiting {
     struct rate_figures rate; /* of rate: the bucket that has a token last; limit_name is
                                * set if it is that of a limit */
     bool is_limit_total;      /* limit, gate: of all keys together, not of the pool's */
+    bool is_singleton;        /* the queue executes one run of each key */
     bool is_in_line;          /* ahead is set */
     uint32_t ahead;  /* runs of its queue and key before it; at most WAITING_AHEAD_MAX */
     bool is_served;  /* no_worker: a worker is connected but does not dequeue now */

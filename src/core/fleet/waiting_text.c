@@ -180,8 +180,24 @@ static void explain_queue_limit(const struct tracked *run, const struct waiting 
     bool has_begun = run->run.execution == EXECUTION_WITH_WAITPOINTS;
     buf_print(out, "The queue %.*s allows %u%s", SLICE_ARG(bytes_slice(run->run.queue)),
               waiting->limit, of);
+    if (!waiting->limit) {
+        buf_add_text(out, "; declare a higher value");
+        return;
+    }
     add_executing(waiting, "execute", out);
     buf_print(out, "; the run %s when one ends or waits",
+              has_begun ? "continues" : "starts");
+}
+
+static void explain_singleton(const struct tracked *run, struct buf *out)
+{
+    bool has_begun = run->run.execution == EXECUTION_WITH_WAITPOINTS;
+    bool has_key = run_rare(&run->run)->concurrency_key != NULL;
+    buf_print(out,
+              "The singleton queue %.*s executes one run %s at a time; the run %s when "
+              "that one ends or waits",
+              SLICE_ARG(bytes_slice(run->run.queue)),
+              has_key ? "of its concurrencyKey" : "without a concurrencyKey",
               has_begun ? "continues" : "starts");
 }
 
@@ -207,6 +223,8 @@ static void explain_limit(const struct tracked *run, const struct waiting *waiti
                   SLICE_ARG(queue));
     else if (waiting->reserved)
         explain_queue_limit(run, waiting, of_key, out);
+    else if (waiting->is_singleton)
+        explain_singleton(run, out);
     else
         buf_print(out,
                   "The queue %.*s executes as many runs%s as its limit allows, %u; the run "
@@ -226,9 +244,13 @@ static void explain_named_limit(const struct tracked *run, const struct waiting 
     else if (waiting->limit_key.len)
         buf_print(out, " for the concurrencyKey %.*s",
                   SLICE_ARG(text_clip(waiting->limit_key)));
-    add_executing(waiting, is_gate ? "hold it" : "execute", out);
-    buf_print(out, "; the run %s when one ends or waits, or when you raise %s",
-              has_begun ? "continues" : "starts", is_gate ? "that queue's limit" : "it");
+    if (waiting->limit) {
+        add_executing(waiting, is_gate ? "hold it" : "execute", out);
+        buf_print(out, "; the run %s when one ends or waits, or when you",
+                  has_begun ? "continues" : "starts");
+    } else
+        buf_add_text(out, ";");
+    buf_print(out, " raise %s", is_gate ? "that queue's limit" : "it");
 }
 
 static void explain_rate(const struct tracked *run, const struct waiting *waiting,
@@ -245,6 +267,8 @@ static void explain_rate(const struct tracked *run, const struct waiting *waitin
     if (bucket->place.key.len)
         buf_print(out, " for the concurrencyKey %.*s",
                   SLICE_ARG(text_clip(bucket->place.key)));
+    else if (bucket->place.key.ptr)
+        buf_add_text(out, " without a concurrencyKey");
     buf_print(out, "; the next one in %lld s",
               (long long)(left_ms > 0 ? (left_ms + 999) / 1000 : 0));
 }

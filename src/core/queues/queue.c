@@ -759,6 +759,7 @@ struct queue_standing queues_standing(const struct queues *queues,
     const struct queue *queue = item->subqueue->queue;
     return (struct queue_standing){
         .paused = queue->settings.paused && item->audience != AUDIENCE_RESUMED,
+        .singleton = queue->settings.singleton,
         .limit = queue_limit_of(queue),
         .running = item->subqueue->running,
         .total = queue_total_of(queue),

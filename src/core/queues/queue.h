@@ -216,6 +216,7 @@ struct limit_standing {
 /* Obstacles between a waiting item and a slot, apart from the limit of the environment. */
 struct queue_standing {
     bool paused;
+    bool singleton;          /* has a strategy */
     uint32_t limit, running; /* slots of its subqueue; UINT32_MAX: no limit of its own */
     uint32_t total, total_running;     /* the same for all subqueues of its queue */
     uint32_t reserved, total_reserved; /* slots of these kept for another item */
