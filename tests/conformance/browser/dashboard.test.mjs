@@ -501,6 +501,7 @@ describe("the other views", () => {
     await page.getByLabel("Concurrent runs").fill("7");
     await judge(page);
     await page.getByLabel("One run of each concurrency key").selectOption("skip");
+    await page.getByText("One run of each key executes, whatever the limit. 0 starts no run.").waitFor();
     await page.getByRole("button", { name: "Save" }).click();
     await shows(line, "overridden");
     await shows(line, "singleton: skip");
