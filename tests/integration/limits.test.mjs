@@ -73,8 +73,9 @@ test("an override of a key ends at its time", async (t) => {
   await worker.take(await worker.trigger("a"));
   const ends = (ttl) => concurrencyLimits.override("task/a", { concurrencyKey: "k", perKey: 0, ttl });
   await ends("1h");
-  const held = await worker.trigger("a", { concurrencyKey: "k" });
+  const held = await worker.trigger("a", { concurrencyKey: "k" }), other = await worker.trigger("a");
   assert.equal(await worker.dequeue(), undefined);
+  assert.equal((await look(other)).message, "The concurrency limit task/a allows 1 without a concurrencyKey, and 1 execute; the run starts when one ends or waits, or when you raise it");
   assert.equal((await look(held)).message, "The concurrency limit task/a allows 0 for the concurrencyKey k; raise it");
   await ends(1);
   await until(async () => (await concurrencyLimits.retrieve("task/a", { concurrencyKey: "k" })).perKey.override === null, { what: "the override ends" });

@@ -244,6 +244,8 @@ static void explain_named_limit(const struct tracked *run, const struct waiting 
     else if (waiting->limit_key.len)
         buf_print(out, " for the concurrencyKey %.*s",
                   SLICE_ARG(text_clip(waiting->limit_key)));
+    else if (!is_gate)
+        buf_add_text(out, " without a concurrencyKey");
     if (waiting->limit) {
         add_executing(waiting, is_gate ? "hold it" : "execute", out);
         buf_print(out, "; the run %s when one ends or waits, or when you",
