@@ -159,7 +159,7 @@ struct rate_bucket {
 struct queue_rates {
     struct timers next; // rate_bucket::timer
     uint32_t kind;      /* of its timers */
-    int64_t now_ms;     /* while they are called; monotonic */
+    int64_t now_ms;     /* of the last refill; monotonic */
     uint32_t keys;      /* how many of them are of keys */
     bool is_full;       /* there are too many of those */
 };

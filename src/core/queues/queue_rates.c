@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "core/queues/queue_parts.h"
 
+enum { REFILLED_AT_ONCE = 256 };
+
 /* ---- a bucket ---- */
 
 static struct rate rate_of(const struct rate_bucket *bucket)
@@ -226,7 +228,7 @@ int64_t queues_refill(struct queues *queues, int64_t now_ms)
     if (!queues->rates)
         return INT64_MAX;
     queues->rates->now_ms = now_ms;
-    timers_run(&queues->rates->next, now_ms, UINT32_MAX);
+    timers_run(&queues->rates->next, now_ms, REFILLED_AT_ONCE);
     return timers_next(&queues->rates->next);
 }
 
@@ -287,13 +289,14 @@ static bool is_same(struct rate a, struct rate b)
 }
 
 /* The rate of the bucket has changed: frees it if there is none, or lets queues_refill bring
- * it up to date. */
+ * it up to date, that of all keys first. */
 static void change_bucket(struct queues *queues, struct rate_bucket *bucket)
 {
     if (!bucket)
         return;
     if (rate_of(bucket).starts)
-        timers_set(&queues->rates->next, &bucket->timer, queues->rates->kind, 0);
+        timers_set(&queues->rates->next, &bucket->timer, queues->rates->kind,
+                   queues->rates->now_ms - !bucket->subqueue);
     else
         free_bucket(queues, bucket);
 }

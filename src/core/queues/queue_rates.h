@@ -45,9 +45,10 @@ void queues_take_tokens(struct queues *queues, const struct queue_item *item,
 /* Gives back a token that was taken for an item that did not start. */
 void queues_return_token(struct queues *queues, struct rate_place place, int64_t now_ms);
 
-/* Offers items whose buckets have a token again, and drops full buckets. Call it before
- * queues_next, and when settings have changed. Returns when the next bucket changes by
- * itself, monotonic ms; INT64_MAX: never. */
+/* Offers items whose buckets have a token again, and drops full buckets: so many that it takes
+ * well below 1 ms. Call it before queues_next, and when settings have changed. Returns when
+ * the next bucket changes, monotonic ms; not after now_ms: more of them have changed already;
+ * INT64_MAX: never. */
 int64_t queues_refill(struct queues *queues, int64_t now_ms);
 
 /* Writes the buckets that an item with slots needs and that are not full; returns how
