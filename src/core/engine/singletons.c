@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-enum { INDEXED_AT_ONCE = 256 };
+enum { INDEXED_AT_ONCE = 256, FREED_AT_ONCE = 256 };
 
 struct key_holder {
     struct ranked place; /* in singleton_key::runs */
@@ -34,6 +34,16 @@ struct singleton_queue {
     struct list line;   // trigger_op::wants_key
     size_t name_len;
     char name[];
+};
+
+/* The keys of a queue that is indexed no more. They are freed in time slices. */
+struct singleton_rest {
+    struct environment *env;
+    struct table keys;
+    size_t at;                 /* in keys */
+    struct singleton_key *key; /* the one to be freed next; NULL: the next in keys */
+    struct flusher freer;
+    struct list link; // engine_share::singleton_rests
 };
 
 static struct slice present(const struct bytes *text)
@@ -231,26 +241,81 @@ static struct singleton_queue *add_queue(struct environment *env, struct slice n
     return queue;
 }
 
-static void free_key(struct singleton_key *key)
+/* ---- the rest of a queue ---- */
+
+/* Frees one more of those that hold the key; returns false if none did. */
+static bool free_holder(struct singleton_key *key)
 {
-    for (int i = 0; i < 2; i++)
-        for (struct key_holder *holder; (holder = holder_at(&key->runs[i], 0));) {
-            ranking_remove(&key->runs[i], &holder->place);
-            free(holder);
-        }
-    free(key);
+    for (int i = 0; i < 2; i++) {
+        struct key_holder *holder = holder_at(&key->runs[i], 0);
+        if (!holder)
+            continue;
+        ranking_remove(&key->runs[i], &holder->place);
+        free(holder);
+        return true;
+    }
+    return false;
 }
 
-/* Moves the operations that wait for keys of the queue to a line. */
+/* Frees a holder or a key; returns false if there is none. Moves the operations that wait for
+ * the key to a line. */
+static bool free_next(struct singleton_rest *rest, struct list *line)
+{
+    if (!rest->key)
+        rest->key = table_next(&rest->keys, &rest->at);
+    if (!rest->key || free_holder(rest->key))
+        return rest->key;
+    list_move_all(line, &rest->key->line);
+    free(rest->key);
+    rest->key = NULL;
+    return true;
+}
+
+/* Requires that all is freed. */
+static void end_rest(struct singleton_rest *rest)
+{
+    loop_remove_flusher(&rest->freer);
+    list_remove(&rest->link);
+    table_finish(&rest->keys);
+    environment_release(rest->env);
+    free(rest);
+}
+
+static bool free_some(struct flusher *flusher)
+{
+    struct singleton_rest *rest = container_of(flusher, struct singleton_rest, freer);
+    struct timeslice timeslice = loop_timeslice(rest->env->loop);
+    struct list line;
+    bool more = true;
+    list_init(&line);
+    while (more && timeslice_left_every(&timeslice, FREED_AT_ONCE))
+        more = free_next(rest, &line);
+    if (!more)
+        end_rest(rest);
+    retry_all(&line);
+    return more;
+}
+
+/* Takes the keys. */
+static void begin_rest(struct environment *env, const struct table *keys)
+{
+    struct singleton_rest *rest = mem_new(struct singleton_rest);
+    rest->env = env;
+    rest->keys = *keys;
+    rest->freer.fn = free_some;
+    environment_hold(env);
+    list_append(&engine_share_of(env)->singleton_rests, &rest->link);
+    loop_add_flusher(env->loop, &rest->freer);
+    loop_wake(env->loop, &rest->freer);
+}
+
+/* ---- the end of a queue ---- */
+
+/* Operations that wait for a key are retried when it is freed; the others move to a line. */
 static void free_queue(struct singleton_queue *queue, struct list *line)
 {
-    size_t at = 0;
     list_move_all(line, &queue->line);
-    for (struct singleton_key *key; (key = table_next(&queue->keys, &at));) {
-        list_move_all(line, &key->line);
-        free_key(key);
-    }
-    table_finish(&queue->keys);
+    begin_rest(queue->env, &queue->keys);
     end_indexing(queue);
     free(queue);
 }
@@ -267,6 +332,7 @@ static void remove_queue(struct environment *env, struct singleton_queue *queue)
 void singletons_init(struct engine_share *share)
 {
     table_init(&share->singletons, queue_name);
+    list_init(&share->singleton_rests);
 }
 
 void singletons_finish(struct engine_share *share)
@@ -278,6 +344,13 @@ void singletons_finish(struct engine_share *share)
     for (struct singleton_queue *queue; (queue = table_next(queues, &at));)
         free_queue(queue, &line);
     table_finish(queues);
+    while (!list_empty(&share->singleton_rests)) {
+        struct singleton_rest *rest =
+            container_of(share->singleton_rests.next, struct singleton_rest, link);
+        while (free_next(rest, &line))
+            continue;
+        end_rest(rest);
+    }
 }
 
 void engine_configure_queue(struct environment *env, struct slice name,

@@ -17,9 +17,10 @@ struct engine_share {
     struct timer refill;      /* when a bucket of a rate has a token again, or is full */
     uint64_t served;   /* value of engine::served when a worker last got one of its runs */
     uint32_t arriving; /* runs of triggers in flight */
-    struct table singletons; /* of struct singleton_queue, of singletons.c, by name */
-    bool is_retired;         /* its branch was archived: nothing more starts in it */
-    bool resumes_later;      /* runs will resume once the store works again */
+    struct table singletons;     /* of struct singleton_queue, of singletons.c, by name */
+    struct list singleton_rests; // singleton_rest::link
+    bool is_retired;             /* its branch was archived: nothing more starts in it */
+    bool resumes_later;          /* runs will resume once the store works again */
 };
 
 struct engine {

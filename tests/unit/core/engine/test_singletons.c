@@ -308,6 +308,38 @@ static void keys_survive_a_restart(void **state)
     assert_string_equal(trigger(world, keyed).id, first.id);
 }
 
+static size_t turns_until_freed(struct world *world)
+{
+    size_t turns = 0;
+    for (; !list_empty(&engine_share_of(world->env)->singleton_rests); turns++)
+        loop_turn(world->loop, 0);
+    return turns;
+}
+
+/* So a setting of a queue with many runs delays nothing else for long. */
+static void keys_are_freed_in_parts_when_the_strategy_is_removed(void **state)
+{
+    struct world *world = with(state, SINGLETON_SKIP);
+    struct triggered last = { 0 };
+    char key[8];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(key, sizeof(key), "k%d", i);
+        last = trigger(world, (struct wish){ .concurrency_key = key });
+    }
+    loop_set_budget(world->loop, 0);
+    configure(world, "task/hello", SINGLETON_NONE);
+    loop_turn(world->loop, 0);
+    configure(world, "task/hello", SINGLETON_SKIP); /* while keys are freed */
+    assert_string_equal(trigger(world, (struct wish){ .concurrency_key = key }).id,
+                        last.id);
+    turns_until_freed(world);
+    configure(world, "task/hello", SINGLETON_NONE);
+    assert_true(turns_until_freed(world) > 4);
+    assert_false(trigger(world, (struct wish){ .concurrency_key = key }).joined);
+    configure(world, "task/hello", SINGLETON_SKIP);
+    configure(world, "task/hello", SINGLETON_NONE); /* the world ends meanwhile */
+}
+
 static void triggers_that_wait_continue_when_the_strategy_is_removed(void **state)
 {
     static struct triggering all[AT_ONCE];
@@ -515,6 +547,7 @@ int main(void)
         TEST(runs_of_a_key_execute_one_after_the_other),
         TEST(runs_from_before_the_setting_hold_their_keys),
         TEST(keys_survive_a_restart),
+        TEST(keys_are_freed_in_parts_when_the_strategy_is_removed),
         TEST(triggers_that_wait_continue_when_the_strategy_is_removed),
         TEST(a_repeated_request_gets_the_first_answer),
         TEST(a_repeated_request_cancels_once),
