@@ -18,7 +18,7 @@ const queues = [...strategies, "late"].map((name) => ({ name, concurrencyLimit: 
 
 let gateway, worker;
 before(async () => {
-  gateway = await startGateway();
+  gateway = await startGateway({ options: ["--dev-concurrency", "32"] });
   worker = await Worker.register(gateway, { tasks: ["hello", "parent"], queues });
   for (const strategy of strategies) await good(setStrategy(strategy, strategy));
 });
