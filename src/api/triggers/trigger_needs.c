@@ -1,5 +1,9 @@
 /* trigger_needs.c - reads which limits and gates a trigger names for its run. */
 #include "api/triggers/trigger_reading.h"
+
+#include <stdio.h>
+#include <string.h>
+
 #include "base/json/scan.h"
 #include "core/fleet/versions.h"
 
@@ -8,6 +12,25 @@ enum {
     GATES_MAX = 3,
     GATE_TEXT_MAX = 128, /* characters of a name, of a key */
 };
+
+typedef enum err read_need_fn(struct trigger_reading *r, struct slice element);
+
+static enum err read_each(struct trigger_reading *r, struct slice value, int most,
+                          read_need_fn *read_need)
+{
+    struct scan_members elements = scan_members(value);
+    struct slice element;
+    enum err err = OK;
+    char too_many[64];
+    if (scan_type(value) != SCAN_ARRAY)
+        return reading_mistake(r, "Expected array");
+    snprintf(too_many, sizeof(too_many), "Array must contain at most %d element(s)", most);
+    for (int count = 0; !err && scan_next_element(&elements, &element); count++)
+        err = count == most ? reading_mistake(r, too_many) : read_need(r, element);
+    return err;
+}
+
+/* ---- limits ---- */
 
 /* Returns true if the list of limits has this one name. */
 static bool has_limit(const struct buf *names, struct slice name)
@@ -39,18 +62,8 @@ static enum err read_limit(struct trigger_reading *r, struct slice value)
 
 enum err reading_concurrency(struct trigger_reading *r, struct slice value)
 {
-    struct scan_members elements = scan_members(value);
-    struct slice element;
-    enum err err = OK;
-    int count = 0;
-    if (scan_type(value) != SCAN_ARRAY)
-        return reading_mistake(r, "Expected array");
     r->has_limits = true;
-    while (!err && scan_next_element(&elements, &element))
-        err = count++ == LIMITS_MAX
-                  ? reading_mistake(r, "Array must contain at most 2 element(s)")
-                  : read_limit(r, element);
-    return err;
+    return read_each(r, value, LIMITS_MAX, read_limit);
 }
 
 /* ---- gates ---- */
@@ -100,18 +113,8 @@ static enum err read_gate(struct trigger_reading *r, struct slice gate)
 
 enum err reading_gates(struct trigger_reading *r, struct slice value)
 {
-    struct scan_members elements = scan_members(value);
-    struct slice element;
-    enum err err = OK;
-    int count = 0;
-    if (scan_type(value) != SCAN_ARRAY)
-        return reading_mistake(r, "Expected array");
     r->has_gates = true;
-    while (!err && scan_next_element(&elements, &element))
-        err = count++ == GATES_MAX
-                  ? reading_mistake(r, "Array must contain at most 3 element(s)")
-                  : read_gate(r, element);
-    return err;
+    return read_each(r, value, GATES_MAX, read_gate);
 }
 
 /* ---- both ---- */

@@ -8,17 +8,13 @@ static const struct queue_item *head_of(const struct subqueue_share *share)
     return share->items.nodes[0].item;
 }
 
-static bool resumes(const struct subqueue_share *share)
-{
-    return share->class->offer->audience == AUDIENCE_RESUMED;
-}
-
 /* Items that resume go before those that have not run. */
 static bool is_older(const struct queues *queues, const struct subqueue_share *a,
                      const struct subqueue_share *b)
 {
-    return resumes(a) != resumes(b) ? resumes(a)
-                                    : queue_item_before(queues->id, head_of(a), head_of(b));
+    return share_resumes(a) != share_resumes(b)
+               ? share_resumes(a)
+               : queue_item_before(queues->id, head_of(a), head_of(b));
 }
 
 /* ---- passes ---- */
@@ -33,7 +29,7 @@ struct slot_taking {
 
 static bool passes_over(const struct slot_taking *taking, const struct queue_item *head)
 {
-    return !taking->share || resumes(taking->share) ||
+    return !taking->share || share_resumes(taking->share) ||
            queue_item_before(taking->queues->id, head, taking->item);
 }
 
@@ -180,7 +176,7 @@ static bool gives_slots(const struct subqueue *need, const struct subqueue_share
 {
     const struct queue *queue = need->queue;
     return subqueue_limit(need) && queue_total_of(queue) &&
-           ((!queue->settings.paused && !queue->is_closed) || resumes(share)) &&
+           ((!queue->settings.paused && !queue->is_closed) || share_resumes(share)) &&
            !subqueue_is_dry(need, share);
 }
 
