@@ -13,7 +13,6 @@
 
 declare -a names=()
 declare -A groups_of=() limit_of=() needs_of=() after_of=() command_of=() seconds_of=() share_of=()
-declare -A is_alone=()
 cores=180 # hundredths of a core that the programs may use together
 
 add() { # NAME GROUPS SECONDS NEEDS COMMAND…
@@ -29,7 +28,7 @@ add() { # NAME GROUPS SECONDS NEEDS COMMAND…
 # Adds a program that times out when others run. It starts when no other program runs.
 add_alone() { # NAME GROUPS SECONDS NEEDS COMMAND…
     add "$@"
-    share_of[$1]=$cores is_alone[$1]=1
+    share_of[$1]=$cores
 }
 
 # Runs a program with a time limit and leaves `PASSED FAILED` in $log/NAME.count, and its seconds
@@ -136,31 +135,20 @@ may_start() { # NAME
 }
 
 # Changes most, the number of programs that may run at once, by how idle the processor was since the
-# last change, two seconds ago or more. If it was idle, one program may start although the shares
-# say that it does not fit: programs may wait more than the table says. Work of low priority, such
-# as builds here, gives way to programs, so its time counts as idle.
+# last change, two seconds ago or more. Work of low priority, such as builds here, gives way to
+# programs, so its time counts as idle.
 adapt_most() {
     local user low system free waited irq soft stolen all idle
     [ $((SECONDS - adapted)) -ge 2 ] || return 0
     read -r _ user low system free waited irq soft stolen _ </proc/stat
     free=$((low + free + waited)) all=$((user + system + free + irq + soft + stolen))
     idle=$((100 * (free - free_before) / (all - all_before + 1)))
-    spare=""
-    if [ "$idle" -ge 15 ]; then
-        spare=1
-        [ ${#running[@]} -lt "$most" ] || most=$((most < 8 ? most + 1 : most))
+    if [ "$idle" -ge 15 ] && [ ${#running[@]} -ge "$most" ]; then
+        most=$((most < 8 ? most + 1 : most))
     elif [ "$idle" -lt 5 ]; then
         most=$((most > 2 ? most - 1 : most))
     fi
     all_before=$all free_before=$free adapted=$SECONDS
-}
-
-# Returns true if the program fits next to those that run.
-fits() { # NAME
-    [ -z "$alone" ] || return 1
-    [ $((in_use + share_of[$1])) -gt "$cores" ] || return 0
-    [ -n "$spare" ] && [ -z "${is_alone[$1]:-}" ] || return 1
-    spare=""
 }
 
 # Starts the programs that may start, as many as the limits allow.
@@ -170,15 +158,15 @@ start_programs() {
     for i in "${!names[@]}"; do
         name=${names[i]}
         [ ${#running[@]} -lt "$most" ] || break
-        may_start "$name" && fits "$name" || continue
+        [ $((in_use + share_of[$name])) -le "$cores" ] && may_start "$name" || continue
         eval "run_counted $name ${limit_of[$name]} ${command_of[$name]}" &
-        running[$!]=$name in_use=$((in_use + share_of[$name])) alone=${is_alone[$name]:-}
+        running[$!]=$name in_use=$((in_use + share_of[$name]))
         unset 'names[i]'
     done
 }
 
 run_programs() {
-    local name pid tick="" spare="" alone="" in_use=0 most=4 adapted=0 all_before=0 free_before=0
+    local name pid tick="" in_use=0 most=4 adapted=0 all_before=0 free_before=0
     local -A running=() pending=()
     select_programs
     sort_programs
@@ -190,7 +178,7 @@ run_programs() {
         wait -n -p pid || true
         [ "$pid" != "$tick" ] || { tick="" && continue; }
         name=${running[$pid]}
-        in_use=$((in_use - share_of[$name])) alone=""
+        in_use=$((in_use - share_of[$name]))
         unset "running[$pid]" "pending[$name]"
     done
 }
