@@ -1,7 +1,7 @@
 /* limit_settings.c - writes the settings of a limit as JSON, and reads them. */
 #include "api/queues/limit_settings.h"
 
-#include "api/request/rate_settings.h"
+#include "api/queues/rate_settings.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
 

@@ -8,8 +8,8 @@
  * without a concurrencyKey is one of the limit itself; with one, of that key alone. */
 #include "api/queues/limit_expiry.h"
 #include "api/queues/limit_settings.h"
+#include "api/queues/rate_settings.h"
 #include "api/request/paging.h"
-#include "api/request/rate_settings.h"
 #include "api/request/route.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"

@@ -6,9 +6,9 @@
  *
  * A queue exists while it is registered, has settings or has something in it. Its id is
  * derived from its name, so that it is found without a separate table. */
+#include "api/queues/queue_settings.h"
+#include "api/queues/rate_settings.h"
 #include "api/request/paging.h"
-#include "api/request/queue_settings.h"
-#include "api/request/rate_settings.h"
 #include "api/request/route.h"
 #include "base/json/scan.h"
 #include "base/mem.h"

@@ -257,7 +257,7 @@ static bool free_holder(struct singleton_key *key)
     return false;
 }
 
-/* Frees a holder or a key; returns false if there is none. Moves the operations that wait for
+/* Frees a holder or a key; returns false if nothing is left. Moves the operations that wait for
  * the key to a line. */
 static bool free_next(struct singleton_rest *rest, struct list *line)
 {

@@ -97,7 +97,7 @@ static bool look_at_limits(const struct tracked *run, const struct queue_standin
     return waiting->reason != WAITING_FOR_NOTHING;
 }
 
-/* Sets the rate that keeps the run from starting. Returns false if there is none. */
+/* Sets the rate that keeps the run from starting. Returns false if no rate does. */
 static bool look_at_rates(const struct tracked *run, struct waiting *waiting)
 {
     int64_t opens_ms;

@@ -741,8 +741,8 @@ static bool group_is_full(const struct slot_group *group, const struct queue_ite
     return false;
 }
 
-/* Returns the first limit or gate of the item that has no free slot for it, as an obstacle;
- * without a name: there is none. */
+/* Returns the first limit or gate of the item that has no free slot for it, as an obstacle.
+ * It has no name if each has a free slot. */
 static struct limit_standing limit_standing_of(const struct queue_item *item)
 {
     struct limit_standing found;

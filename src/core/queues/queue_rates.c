@@ -288,8 +288,8 @@ static bool is_same(struct rate a, struct rate b)
     return a.starts == b.starts && (!a.starts || a.period_ms == b.period_ms);
 }
 
-/* The rate of the bucket has changed: frees it if there is none, or lets queues_refill bring
- * it up to date, that of all keys first. */
+/* The rate of the bucket has changed. Frees the bucket if the rate was taken away.
+ * Otherwise queues_refill brings it up to date, that of all keys first. */
 static void change_bucket(struct queues *queues, struct rate_bucket *bucket)
 {
     if (!bucket)

@@ -1,5 +1,5 @@
 /* rate_settings.c - reads and writes rates as JSON. */
-#include "api/request/rate_settings.h"
+#include "api/queues/rate_settings.h"
 
 #include "base/json/members.h"
 #include "base/json/scan.h"

@@ -1,7 +1,7 @@
 /* queue_settings.c - writes the settings of a queue as JSON, and reads them. */
-#include "api/request/queue_settings.h"
+#include "api/queues/queue_settings.h"
 
-#include "api/request/rate_settings.h"
+#include "api/queues/rate_settings.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
 
