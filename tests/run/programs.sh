@@ -7,13 +7,13 @@
 #
 # A program starts when the programs that it NEEDS have finished. The longest of the programs that
 # may start goes first, by the table tests/run/times.txt. The table also has the share of a core
-# that a program uses. Programs start until they would use most of two cores, or as many run as may
-# run at once: more and more while the processor is idle part of the time, up to eight, and fewer
-# while it is not, as on a busy machine.
+# that a program uses. Programs start until the sum of their shares reaches a limit. The limit rises
+# while the processor is idle part of the time, since programs then use less than their shares, and
+# falls while it is not, as on a busy machine.
 
 declare -a names=()
 declare -A groups_of=() limit_of=() needs_of=() after_of=() command_of=() seconds_of=() share_of=()
-cores=180 # hundredths of a core that the programs may use together
+least=150 greatest=260 # bounds of the limit, in hundredths of a core
 
 add() { # NAME GROUPS SECONDS NEEDS COMMAND…
     local name=$1 command
@@ -28,7 +28,7 @@ add() { # NAME GROUPS SECONDS NEEDS COMMAND…
 # Adds a program that times out when others run. It starts when no other program runs.
 add_alone() { # NAME GROUPS SECONDS NEEDS COMMAND…
     add "$@"
-    share_of[$1]=$cores
+    share_of[$1]=$greatest
 }
 
 # Runs a program with a time limit and leaves `PASSED FAILED` in $log/NAME.count, and its seconds
@@ -40,7 +40,7 @@ run_counted() { # NAME SECONDS COMMAND…
     { time timeout --kill-after=10 "$seconds" "$@" >"$log/$name.out" 2>"$log/$name.err" </dev/null; } \
         2>"$log/$name.time" || status=$?
     [ "$status" -ne 124 ] || echo "ended after $seconds s" >>"$log/$name.err"
-    counts=$(python3 -B tests/support/python/count.py "$log/$name.out" "$status") || counts="0 1"
+    counts=$(python3 -BIS tests/support/python/count.py "$log/$name.out" "$status") || counts="0 1"
     echo "$counts" >"$log/$name.count"
     printf '%-44s %4d passed %4d failed %4.0f s, %4.0f s of CPU\n' "$name" $counts \
         $(tail -n 1 "$log/$name.time" | awk '{ print $1, $2 + $3 }')
@@ -107,7 +107,7 @@ select_programs() {
 }
 
 # Reads the table and sorts the names: first builds and packages, which others need, then the longest
-# programs. The table lists programs that take at least three seconds; four of the others run at once.
+# programs. The table lists programs that take at least three seconds; the others get one share.
 sort_programs() {
     local name clock cpu
     while read -r name clock cpu; do
@@ -122,7 +122,7 @@ sort_programs() {
     for name in "${names[@]}"; do
         cpu=${share_of[$name]:-45}
         cpu=$((cpu < 10 ? 10 : cpu))
-        share_of[$name]=$((cpu > cores ? cores : cpu))
+        share_of[$name]=$((cpu > greatest ? greatest : cpu))
     done
 }
 
@@ -134,31 +134,34 @@ may_start() { # NAME
     done
 }
 
-# Changes most, the number of programs that may run at once, by how idle the processor was since the
-# last change, two seconds ago or more. Work of low priority, such as builds here, gives way to
-# programs, so its time counts as idle.
-adapt_most() {
+# Changes the limit by how idle the processor was since the last change, two seconds ago or more.
+# Work of low priority, such as builds here, gives way to programs, so its time counts as idle.
+adapt_limit() {
     local user low system free waited irq soft stolen all idle
     [ $((SECONDS - adapted)) -ge 2 ] || return 0
     read -r _ user low system free waited irq soft stolen _ </proc/stat
     free=$((low + free + waited)) all=$((user + system + free + irq + soft + stolen))
     idle=$((100 * (free - free_before) / (all - all_before + 1)))
-    if [ "$idle" -ge 15 ] && [ ${#running[@]} -ge "$most" ]; then
-        most=$((most < 8 ? most + 1 : most))
+    if [ "$idle" -ge 15 ] && [ -n "$full" ]; then
+        limit=$((limit < greatest ? limit + 10 : limit))
     elif [ "$idle" -lt 5 ]; then
-        most=$((most > 2 ? most - 1 : most))
+        limit=$((limit > least ? limit - 10 : limit))
     fi
     all_before=$all free_before=$free adapted=$SECONDS
 }
 
-# Starts the programs that may start, as many as the limits allow.
+# Starts the programs that may start, as many as the limit allows. One program may always run.
 start_programs() {
     local i name
-    adapt_most
+    adapt_limit
+    full=""
     for i in "${!names[@]}"; do
         name=${names[i]}
-        [ ${#running[@]} -lt "$most" ] || break
-        [ $((in_use + share_of[$name])) -le "$cores" ] && may_start "$name" || continue
+        if [ "$in_use" -gt 0 ] && [ $((in_use + share_of[$name])) -gt "$limit" ]; then
+            full=1
+            continue
+        fi
+        may_start "$name" || continue
         eval "run_counted $name ${limit_of[$name]} ${command_of[$name]}" &
         running[$!]=$name in_use=$((in_use + share_of[$name]))
         unset 'names[i]'
@@ -166,7 +169,7 @@ start_programs() {
 }
 
 run_programs() {
-    local name pid tick="" in_use=0 most=4 adapted=0 all_before=0 free_before=0
+    local name pid tick="" in_use=0 limit=200 full="" adapted=0 all_before=0 free_before=0
     local -A running=() pending=()
     select_programs
     sort_programs
@@ -174,7 +177,7 @@ run_programs() {
         pending[$name]=1
     done
     while start_programs; [ ${#running[@]} -gt 0 ]; do
-        [ -n "$tick" ] || { sleep 2 & tick=$!; } # most may change then
+        [ -n "$tick" ] || { sleep 2 & tick=$!; } # the limit may change then
         wait -n -p pid || true
         [ "$pid" != "$tick" ] || { tick="" && continue; }
         name=${running[$pid]}
