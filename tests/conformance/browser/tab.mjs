@@ -41,12 +41,13 @@ function serve(files) {
   });
 }
 
-/** How Chromium is launched. It prepares two pages of its own for the address bar of each window, which cost more than
- * the pages of the tests. Chromium uses only the last list of disabled features, so this one repeats Playwright's. */
+/** How Chromium is launched: without what costs time and no test uses, which is the emulation of a GPU, a process that it
+ * prepares for the next page, and two pages of its own for the address bar of each window. Chromium uses only the last
+ * list of disabled features, so this one repeats Playwright's. */
 const launch = {
   executablePath: "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-dev-shm-usage",
-    `--disable-features=${["WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "AvoidUnnecessaryBeforeUnloadCheckSync",
+  args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-software-rasterizer",
+    `--disable-features=${["SpareRendererForSitePerProcess", "WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "AvoidUnnecessaryBeforeUnloadCheckSync",
       "BoundaryEventDispatchTracksNodeRemoval", "DestroyProfileOnBrowserClose", "DialMediaRouteProvider",
       "GlobalMediaControls", "HttpsUpgrades", "LensOverlay", "MediaRouter", "PaintHolding",
       "ThirdPartyStoragePartitioning", "Translate", "RenderDocument", "OptimizationHints"].join(",")}`],
