@@ -22,7 +22,7 @@ import { Builder, Deployer } from "../support/js/deployments.mjs";
 import { deploymentsOf, leaks, noteGuess, owners, plain, remember, routesWithIds, Side, sides } from "../support/js/trespass.mjs";
 import { opcodes, WebSocket } from "../support/js/websocket.mjs";
 
-const operations = Number(process.env.OPS ?? 100_000);
+const operations = Number(process.env.OPS ?? (process.env.TESTS_IN_FULL ? 100_000 : 50_000));
 const electric = { "x-trigger-electric-version": "1.0.0-beta.1", "x-trigger-api-version": "2025-07-16" };
 const ndjson = { "content-type": "application/x-ndjson" };
 let gateway, epoch, routes;

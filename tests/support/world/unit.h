@@ -7,5 +7,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
+
+/* A random test draws this many cases: all of them in a full run, otherwise a third. */
+static inline int cases(int all)
+{
+    return getenv("TESTS_IN_FULL") ? all : all / 3;
+}
