@@ -238,6 +238,7 @@ static void forget(struct engine *engine, struct environment *env, struct worker
     registration_forget_limits(worker, env);
     dev_sessions_forget(env, worker);
     worker_destroy(worker);
+    engine_match(engine, env);
 }
 
 static struct sibling_workers sibling_versions(const struct engine *engine,

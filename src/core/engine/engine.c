@@ -124,6 +124,7 @@ static void destroy_environment(struct environment *env)
     struct engine_share *share = engine_share_of(env);
     loop_cancel_deferred(&share->matching);
     singletons_finish(share);
+    stale_limits_finish(share);
     timers_clear(loop_timers(env->loop), &share->refill);
     *slots_at(&env->engine->shares, env->number) = NULL;
     free(share);
@@ -172,6 +173,7 @@ static void add_share(struct engine *engine, struct environment *env)
     share->matching.fn = engine_match_now;
     list_init(&share->matching.link);
     singletons_init(share);
+    stale_limits_init(share);
     *slots_at(&engine->shares, env->number) = share;
 }
 

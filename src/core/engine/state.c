@@ -73,6 +73,8 @@ void engine_match(struct engine *engine, struct environment *env)
         !engine->is_loading && queues_waiting_for(&env->queues, AUDIENCE_RESUMED);
     if (env->fleet->seated || resumes)
         loop_defer(engine->loop, &engine_share_of(env)->matching);
+    if (queues_are_stale(&env->queues))
+        loop_wake(engine->loop, &engine_share_of(env)->stale_limits);
 }
 
 void engine_on_notice(struct engine *engine, engine_notice_fn *fn, void *owner)

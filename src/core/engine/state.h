@@ -13,8 +13,9 @@ enum { STORE_RETRY_MS = 1000 };
 /* The engine's state of one environment. */
 struct engine_share {
     struct environment *env;
-    struct deferred matching; /* matches runs and workers */
-    struct timer refill;      /* when a bucket of a rate has a token again, or is full */
+    struct deferred matching;    /* matches runs and workers */
+    struct timer refill;         /* when a bucket of a rate has a token again, or is full */
+    struct flusher stale_limits; /* calls queues_refresh_stale, and then matches again */
     uint64_t served;   /* value of engine::served when a worker last got one of its runs */
     uint32_t arriving; /* runs of triggers in flight */
     struct table singletons;     /* of struct singleton_queue, of singletons.c, by name */
@@ -110,6 +111,11 @@ bool engine_take_slot(struct environment *env, struct slice run_id);
 
 /* Returns when the attempt is lost unless there is a sign of life; monotonic ms. */
 int64_t engine_lost_at(const struct tracked *run);
+
+/* stale_limits.c */
+
+void stale_limits_init(struct engine_share *share);
+void stale_limits_finish(struct engine_share *share);
 
 /* quota.c */
 

@@ -13,8 +13,9 @@
  * a limit becomes full, or has a slot again, that also visits the groups that need it, and a
  * pool its shares, but no other items. Another limit for each key costs more: it visits the
  * subqueues of its queue, or the pools of its limit, that have something running; from or to
- * 0, all pools of the limit. A bucket without a token (queue_rates.c) is like a limit, or a
- * pool, that is full.
+ * 0, all pools of the limit. If there are many, they are visited in parts, and the queue or
+ * limit is closed until all were: heads that are stale are below that. A bucket without a
+ * token (queue_rates.c) is like a limit, or a pool, that is full.
  *
  * Heads are ordered by their round before anything else. A head that was served, or that is
  * new, belongs to the round after that of the last one served. So everything in the heap
@@ -207,12 +208,6 @@ static void refresh(struct queues *queues, struct subqueue *subqueue)
     queue_refresh_offers(queues, subqueue->queue);
 }
 
-static void refresh_busy(struct queues *queues, struct queue *queue)
-{
-    list_each (link, &queue->busy)
-        queue_refresh_pool(queues, container_of(link, struct subqueue, busy));
-}
-
 /* ---- kept slots ---- */
 
 /* The slots that are kept for the share have changed. */
@@ -268,17 +263,9 @@ void queue_check_keeper(struct queues *queues, const struct queue *queue)
 
 /* ---- settings ---- */
 
-/* A pool in which nothing runs is free unless its limit is 0. */
-void queue_refresh_all(struct queues *queues, struct queue *queue, uint32_t was)
+void queue_refresh_total(struct queues *queues, struct queue *queue)
 {
-    size_t at = 0;
-    uint32_t now = queue_limit_of(queue);
     queue_check_keeper(queues, queue);
-    if ((queue->is_limit || queue->uses) && now != was && (!now || !was))
-        for (struct subqueue *pool; (pool = table_next(&queue->subqueues, &at));)
-            queue_refresh_pool(queues, pool);
-    else if (now != was)
-        refresh_busy(queues, queue);
     refresh_limit(queues, queue);
 }
 
@@ -463,7 +450,11 @@ static void names_finish(struct queue_names *names)
 void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
 {
     *queues = (struct queues){
-        .limit = limit, .id = id, .passes_max = RESERVE_PASSES, .lanes_max = LANES_MAX
+        .limit = limit,
+        .id = id,
+        .passes_max = RESERVE_PASSES,
+        .lanes_max = LANES_MAX,
+        .visits_max = VISITS_MAX,
     };
     names_init(&queues->own, false);
     names_init(&queues->limits, true);
@@ -474,6 +465,7 @@ void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
     list_init(&queues->resuming);
     list_init(&queues->executing);
     list_init(&queues->keepers);
+    list_init(&queues->stale);
 }
 
 /* Overrides of keys keep their pools. */

@@ -54,6 +54,7 @@ enum {
     SLOT_SET_MAX = 6,
     SLOT_SETS_MAX = 1000, /* different sets of limits and gates in an environment */
     RESERVE_PASSES = 64,  /* an item that was passed over as often has slots kept */
+    VISITS_MAX = 256,     /* keys visited at once when their limit or rate has changed */
 };
 
 struct subqueue;
@@ -116,6 +117,8 @@ struct queues {
     uint32_t passes_max;       /* after that many passes, slots are kept; RESERVE_PASSES */
     queue_item_id_fn *id;      /* breaks ties of position */
     struct queue_rates *rates; /* of queue_rates.c; NULL: no bucket was needed yet */
+    struct list stale;         // queue::in_stale; for queues_refresh_stale
+    uint32_t visits_max;       /* keys that it visits; VISITS_MAX */
 };
 
 /* Settings made by users, in addition to the limit that the worker's version declares. */
@@ -179,6 +182,17 @@ uint64_t queues_keeps_for(const struct queue_item *item);
 /* Keeps no more slots for items that could have run by now, but that no caller took. Returns
  * true if that freed any slot. */
 bool queues_free_untaken(struct queues *queues);
+
+/* Another limit or rate for each key concerns all keys of a queue or limit, perhaps very
+ * many. A change visits the first VISITS_MAX of them. While some are left, the queue or limit
+ * gives no slot. Visits as many more, well below 1 ms; returns true if some are left. */
+bool queues_refresh_stale(struct queues *queues);
+
+/* Returns true while queues_refresh_stale has anything to do. */
+static inline bool queues_are_stale(const struct queues *queues)
+{
+    return !list_empty(&queues->stale);
+}
 
 /* Returns how many items wait for this audience, whatever holds them. */
 static inline uint32_t queues_waiting_for(const struct queues *queues, uint32_t audience)

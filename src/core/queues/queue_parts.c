@@ -77,6 +77,9 @@ struct queue *queue_named(struct queue_names *names, struct slice name)
     list_init(&queue->classes);
     list_init(&queue->groups);
     list_init(&queue->busy);
+    list_init(&queue->fresh);
+    list_init(&queue->stale);
+    list_init(&queue->in_stale);
     table_insert(&names->by_name, queue);
     ranking_insert(&names->names, &queue->place);
     return queue;
@@ -97,6 +100,7 @@ struct subqueue *queue_subqueue(struct queue *queue, struct slice key)
     list_init(&subqueue->users);
     list_init(&subqueue->groups);
     list_init(&subqueue->busy);
+    list_append(&queue->fresh, &subqueue->link);
     table_insert(&queue->subqueues, subqueue);
     return subqueue;
 }
@@ -104,6 +108,7 @@ struct subqueue *queue_subqueue(struct queue *queue, struct slice key)
 void queue_free(struct queue *queue)
 {
     assert(queue->subqueues.count == 0);
+    list_remove(&queue->in_stale);
     table_finish(&queue->subqueues);
     table_finish(&queue->overridden);
     while (!list_empty(&queue->offers)) {
@@ -143,6 +148,7 @@ void subqueue_free_if_empty(struct queues *queues, struct subqueue *subqueue)
         subqueue->override != UINT32_MAX || subqueue->bucket)
         return;
     table_remove(&queue->subqueues, subqueue_key(subqueue));
+    list_remove(&subqueue->link);
     free(subqueue);
     queue_free_if_unused(queues, queue);
 }

@@ -177,6 +177,7 @@ struct subqueue {
     uint32_t override; /* of a limit: replaces its limit for this key; UINT32_MAX: none */
     int64_t override_until;     /* Unix ms */
     struct list busy;           // queue::busy
+    struct list link;           // queue::fresh or stale
     struct rate_bucket *bucket; /* NULL: it is full, or there is no rate */
     size_t key_len;
     char key[];
@@ -191,7 +192,12 @@ struct queue {
     struct list classes; // class_need::link; of the limit of a task: classes that need it
     struct list groups;  // group_need::link; of another limit, or gate: groups that need it
     struct list busy;    // subqueue::busy; subqueues with something running
-    struct ranked place; /* in queue_names::names */
+    struct list fresh;   // subqueue::link; all but those that are stale
+    struct list stale; // subqueue::link; to be visited, as their limit or rate has changed
+    bool is_stale;     /* some are left: no key may start or resume anything now */
+    bool has_stale_rate;  /* the visits also bring buckets up to date */
+    struct list in_stale; // queues::stale, while is_stale
+    struct ranked place;  /* in queue_names::names */
     uint32_t running, waiting;
     uint32_t uses;                 /* how many sets and groups name it */
     uint32_t base;                 /* the limit of a subqueue as registered */
@@ -259,7 +265,8 @@ static inline bool subqueue_is_dry(const struct subqueue *subqueue,
 static inline bool queue_is_open(const struct queue *queue,
                                  const struct subqueue_share *share)
 {
-    return queue->running + queue_kept_from(queue, share) < queue_total_of(queue) &&
+    return !queue->is_stale &&
+           queue->running + queue_kept_from(queue, share) < queue_total_of(queue) &&
            ((!queue->settings.paused && !queue->is_closed) || share_resumes(share));
 }
 
@@ -372,11 +379,23 @@ void queue_refresh_pool(struct queues *queues, struct subqueue *pool);
  * free now, or none may be kept any longer. */
 void queue_check_keeper(struct queues *queues, const struct queue *queue);
 
-/* The settings of a queue or limit have changed. was: its limit for each key before. */
-void queue_refresh_all(struct queues *queues, struct queue *queue, uint32_t was);
+/* Settings of a queue or limit have changed, apart from its limit for each key. */
+void queue_refresh_total(struct queues *queues, struct queue *queue);
 
 /* ---- queue_rates.c ---- */
 
-/* The settings of the queue were others before. */
+/* The settings of the queue were others before. Requires that queue_refresh_all is called
+ * next. */
 void queue_change_rates(struct queues *queues, struct queue *queue,
                         const struct queue_settings *was);
+
+/* The rate of the bucket has changed. Frees the bucket if the rate was taken away, and its
+ * subqueue if nothing else needs that. Otherwise queues_refill brings it up to date, that of
+ * all keys first. Accepts NULL. */
+void rate_bucket_change(struct queues *queues, struct rate_bucket *bucket);
+
+/* ---- queue_stale.c ---- */
+
+/* The settings of a queue or limit have changed. was: its limit for each key before. Visits
+ * keys; queues_refresh_stale visits those that are left. */
+void queue_refresh_all(struct queues *queues, struct queue *queue, uint32_t was);

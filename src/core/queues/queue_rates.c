@@ -31,7 +31,7 @@ static void refresh_closed(struct queues *queues, struct queue *queue)
     if (is_closed == queue->is_closed)
         return;
     queue->is_closed = is_closed;
-    queue_refresh_all(queues, queue, queue_limit_of(queue));
+    queue_refresh_total(queues, queue);
 }
 
 static void refresh_names(struct queues *queues, struct queue_names *names)
@@ -78,11 +78,12 @@ static void free_bucket(struct queues *queues, struct rate_bucket *bucket)
         count_keys(queues, -1);
 }
 
-/* Brings the bucket up to date, or frees it if it is full. */
+/* Brings the bucket up to date, or frees it if it is full or its rate was taken away. */
 static void settle(struct queues *queues, struct rate_bucket *bucket, int64_t now_ms)
 {
     struct rate rate = rate_of(bucket);
-    int64_t now = now_ms * RATE_NS_PER_MS, latest = now + rate_capacity(rate);
+    int64_t now = now_ms * RATE_NS_PER_MS;
+    int64_t latest = rate.starts ? now + rate_capacity(rate) : now;
     if (bucket->full_at > latest) /* another rate was set, or the clock set back */
         bucket->full_at = latest;
     if (bucket->full_at <= now) {
@@ -176,6 +177,12 @@ static struct queue *find_queue(const struct queues *queues, struct rate_place p
     return queue_find(place.is_limit ? &queues->limits : &queues->own, place.name);
 }
 
+/* Returns NULL for a bucket that is only left to be freed. Accepts NULL. */
+static struct rate_bucket *with_rate(struct rate_bucket *bucket)
+{
+    return bucket && rate_of(bucket).starts ? bucket : NULL;
+}
+
 /* Returns NULL if the bucket is full, or there is none. */
 static struct rate_bucket *find_bucket(const struct queues *queues, struct rate_place place)
 {
@@ -183,7 +190,7 @@ static struct rate_bucket *find_bucket(const struct queues *queues, struct rate_
     if (!queue || !place.key.ptr)
         return queue ? queue->bucket : NULL;
     const struct subqueue *subqueue = find_subqueue(queue, place.key);
-    return subqueue ? subqueue->bucket : NULL;
+    return subqueue ? with_rate(subqueue->bucket) : NULL;
 }
 
 void queues_return_token(struct queues *queues, struct rate_place place, int64_t now_ms)
@@ -216,7 +223,7 @@ size_t queues_buckets(const struct queues *queues, const struct queue_item *item
         if (needed.queues[i]->bucket)
             out[count++] = figures_of(needed.queues[i]->bucket);
     for (uint32_t i = 0; i < needed.pool_count; i++)
-        if (needed.pools[i]->bucket)
+        if (with_rate(needed.pools[i]->bucket))
             out[count++] = figures_of(needed.pools[i]->bucket);
     return count;
 }
@@ -277,7 +284,7 @@ bool queues_lacks_token(const struct queues *queues, const struct queue_item *it
     for (uint32_t i = 0; i < needed.queue_count; i++)
         note_dry(needed.queues[i]->bucket, out, opens_ms);
     for (uint32_t i = 0; i < needed.pool_count; i++)
-        note_dry(needed.pools[i]->bucket, out, opens_ms);
+        note_dry(with_rate(needed.pools[i]->bucket), out, opens_ms);
     return *opens_ms != INT64_MIN;
 }
 
@@ -288,9 +295,7 @@ static bool is_same(struct rate a, struct rate b)
     return a.starts == b.starts && (!a.starts || a.period_ms == b.period_ms);
 }
 
-/* The rate of the bucket has changed. Frees the bucket if the rate was taken away.
- * Otherwise queues_refill brings it up to date, that of all keys first. */
-static void change_bucket(struct queues *queues, struct rate_bucket *bucket)
+void rate_bucket_change(struct queues *queues, struct rate_bucket *bucket)
 {
     if (!bucket)
         return;
@@ -301,37 +306,12 @@ static void change_bucket(struct queues *queues, struct rate_bucket *bucket)
         free_bucket(queues, bucket);
 }
 
-/* Returns the next bucket of a key; NULL after the last. */
-static struct rate_bucket *next_of_keys(const struct queue *queue, size_t *at)
-{
-    for (struct subqueue *subqueue; (subqueue = table_next(&queue->subqueues, at));)
-        if (subqueue->bucket)
-            return subqueue->bucket;
-    return NULL;
-}
-
-/* Freeing a subqueue may hide others from this pass. */
-static void change_keys(struct queues *queues, struct queue *queue)
-{
-    bool is_removed = !queue->settings.key_rate.starts;
-    queue->uses++; /* it stays while its subqueues are visited */
-    for (bool again = true; again;) {
-        size_t at = 0;
-        again = false;
-        for (struct rate_bucket *bucket; (bucket = next_of_keys(queue, &at));) {
-            change_bucket(queues, bucket);
-            again = is_removed;
-        }
-    }
-    queue->uses--;
-}
-
 void queue_change_rates(struct queues *queues, struct queue *queue,
                         const struct queue_settings *was)
 {
     if (!is_same(was->total_rate, queue->settings.total_rate))
-        change_bucket(queues, queue->bucket);
+        rate_bucket_change(queues, queue->bucket);
     if (!is_same(was->key_rate, queue->settings.key_rate))
-        change_keys(queues, queue);
+        queue->has_stale_rate |= queues->rates && queues->rates->keys;
     refresh_closed(queues, queue);
 }

@@ -359,6 +359,31 @@ static void repeated_request_does_not_get_a_returned_run(void **state)
     assert_string_equal(ask(world, "a"), ""); /* the run pauses */
 }
 
+/* The keys of a limit are visited in several turns, without any other event. */
+static void waiting_worker_gets_a_run_when_all_keys_of_a_limit_were_visited(void **state)
+{
+    static const char *const keys[] = { "a", "b", "c", "d" };
+    struct world *world = *state;
+    struct queues *queues = &world->env->queues;
+    struct waiter waiter;
+    queues->visits_max = 1;
+    limits_register(queues, SLICE("l"));
+    limits_change(queues, SLICE("l"), 0, UINT32_MAX);
+    for (int i = 0; i < 4; i++)
+        trigger(world, (struct wish){ .concurrency_key = keys[i], .limits = "[\"l\"]" });
+    wait_for_work(world, &waiter, 10000);
+    world_settle(world);
+    limits_change(queues, SLICE("l"), 1, UINT32_MAX);
+    engine_match(world->engine, world->env);
+    loop_set_budget(world->loop, 0);
+    loop_turn(world->loop, 0);
+    assert_true(queues_are_stale(queues));
+    world_settle(world);
+    loop_set_budget(world->loop, 1000);
+    assert_true(waiter.done);
+    assert_int_equal(waiter.status, OK);
+}
+
 static void draining_engine_leases_no_runs(void **state)
 {
     struct world *world = *state;
@@ -390,6 +415,7 @@ int main(void)
         TEST(repeated_request_gets_its_run_despite_many_other_leases),
         TEST(repeated_request_does_not_get_a_started_run),
         TEST(repeated_request_does_not_get_a_returned_run),
+        TEST(waiting_worker_gets_a_run_when_all_keys_of_a_limit_were_visited),
         TEST(draining_engine_leases_no_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

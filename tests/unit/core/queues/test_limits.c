@@ -203,6 +203,73 @@ static void overrides_that_end_at_once_all_end(void **state)
     queues_finish(&queues);
 }
 
+/* Sets the limit for each key, and returns in how many parts the other keys are visited. */
+static unsigned set_per_key(struct queues *queues, uint32_t per_key)
+{
+    unsigned parts = 0;
+    limits_change(queues, SLICE("l"), per_key, UINT32_MAX);
+    for (; queues_are_stale(queues); parts++) {
+        assert_string_equal(next_id(queues), "other"); /* needs another limit */
+        queues_refresh_stale(queues);
+    }
+    return parts;
+}
+
+static void many_keys_of_a_limit_are_visited_in_parts(void **state)
+{
+    (void)state;
+    enum { MANY = 2000 };
+    struct job *jobs = calloc(MANY, sizeof(*jobs)), other = { .id = "other" };
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    declare(&queues, "l", 2, UINT32_MAX);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(jobs[i].id, sizeof(jobs[i].id), "%d", i);
+        queues_wait(&queues, &jobs[i].item, seat("q", jobs[i].id, "[\"l\"]"), i);
+    }
+    queues_wait(&queues, &other.item, seat("p", "", "[\"m\"]"), MANY);
+    assert_in_range(set_per_key(&queues, 0), 4, 20);
+    assert_string_equal(next_id(&queues), "other");
+    limits_override_key(&queues, SLICE("l"),
+                        &(struct limit_override){ SLICE("1999"), 1, 1 });
+    assert_in_range(set_per_key(&queues, 1), 4, 20);
+    assert_string_equal(next_id(&queues), "0");
+    assert_in_range(set_per_key(&queues, 0), 4, 20);
+    queues_leave(&queues, &other.item);
+    assert_string_equal(next_id(&queues), "1999");
+    limits_end_overrides(&queues, 1);
+    assert_string_equal(next_id(&queues), "none");
+    for (int i = 0; i < MANY; i++)
+        queues_leave(&queues, &jobs[i].item);
+    limits_forget(&queues, SLICE("l"));
+    queues_finish(&queues);
+    free(jobs);
+}
+
+/* A limit that is not declared any more is freed with its last pool. */
+static void a_limit_may_go_while_its_keys_are_visited(void **state)
+{
+    (void)state;
+    struct job jobs[3] = { { .id = "a" }, { .id = "b" }, { .id = "c" } };
+    struct queues queues;
+    for (int visits = 0; visits < 3; visits++) {
+        queues_init(&queues, 10, job_id);
+        queues.visits_max = 1;
+        declare(&queues, "l", 0, UINT32_MAX);
+        for (int i = 0; i < 3; i++)
+            queues_wait(&queues, &jobs[i].item, seat("q", jobs[i].id, "[\"l\"]"), i);
+        limits_forget(&queues, SLICE("l"));
+        assert_true(queues_are_stale(&queues));
+        for (int i = 0; i < visits; i++)
+            queues_refresh_stale(&queues);
+        for (int i = 0; i < 3; i++)
+            queues_leave(&queues, &jobs[i].item);
+        assert_int_equal(limits_count(&queues), 0);
+        assert_false(queues_are_stale(&queues));
+        queues_finish(&queues);
+    }
+}
+
 static void runs_of_a_queue_keep_their_order_whatever_limits_they_need(void **state)
 {
     (void)state;
@@ -515,7 +582,7 @@ static void check(struct model *model)
     for (uint32_t audience = 0; audience < 3; audience++) {
         uint32_t asked = audience == 2 ? AUDIENCE_RESUMED : audience;
         struct queue_item *next = queues_next(&model->queues, asked);
-        bool any = false, keeps = false;
+        bool any = false, keeps = false, is_stale = queues_are_stale(&model->queues);
         for (int i = 0; i < JOBS; i++) {
             const struct job *job = &model->jobs[i];
             bool is_asked = job->resumes ? audience == 2 : job->audience == audience;
@@ -523,9 +590,9 @@ static void check(struct model *model)
             any |= may;
             keeps |= may && queues_keeps_for(&job->item);
         }
-        assert_int_equal(next != NULL, any);
+        assert_true(next ? any : !any || is_stale);
         assert_true(!next || may_run(model, job_of(next)));
-        assert_true(!keeps || queues_keeps_for(next));
+        assert_true(!keeps || is_stale || queues_keeps_for(next));
     }
     check_keepers(model);
     for (int i = 0; i < LIMITS; i++)
@@ -643,7 +710,17 @@ static void step(struct model *model)
             change_settings(model);
         else if (!draw(model, 200))
             queues_free_untaken(&model->queues);
+        else
+            queues_refresh_stale(&model->queues);
     }
+}
+
+/* The visits end, however many keys were visited before. */
+static void finish_visits(struct model *model)
+{
+    for (int i = 0; queues_refresh_stale(&model->queues); i++)
+        assert_true(i < (QUEUES + LIMITS) * KEYS);
+    check(model);
 }
 
 static void run_model(bool is_calm)
@@ -655,6 +732,7 @@ static void run_model(bool is_calm)
     print_message("# seed %llu\n", (unsigned long long)model->random);
     queues_init(&model->queues, 12, job_id);
     model->queues.passes_max = 1 + draw(model, 4);
+    model->queues.visits_max = 1 + draw(model, KEYS);
     for (int i = 0; i < JOBS; i++)
         snprintf(model->jobs[i].id, sizeof(model->jobs[i].id), "%d", i);
     const struct bounds open = {
@@ -673,6 +751,8 @@ static void run_model(bool is_calm)
     for (int i = 0; i < STEPS; i++) {
         step(model);
         check(model);
+        if (!draw(model, 100))
+            finish_visits(model);
     }
     for (int i = 0; i < JOBS; i++)
         queues_leave(&model->queues, &model->jobs[i].item);
@@ -707,6 +787,8 @@ int main(void)
         cmocka_unit_test(runs_of_a_queue_keep_their_order_whatever_limits_they_need),
         cmocka_unit_test(names_of_limits_do_not_stay),
         cmocka_unit_test(overrides_that_end_at_once_all_end),
+        cmocka_unit_test(many_keys_of_a_limit_are_visited_in_parts),
+        cmocka_unit_test(a_limit_may_go_while_its_keys_are_visited),
         cmocka_unit_test(a_limit_named_twice_is_held_once),
         cmocka_unit_test(queues_that_share_a_full_limit_take_turns),
         cmocka_unit_test(a_limit_knows_the_version_of_its_document_until_that_is_removed),
