@@ -119,17 +119,9 @@ enum err reading_gates(struct trigger_reading *r, struct slice value)
 
 /* ---- both ---- */
 
-enum err reading_take_needs(struct trigger_reading *r)
+void reading_take_needs(struct trigger_reading *r)
 {
-    if (!r->has_limits && !r->has_gates)
-        return OK;
-    struct bytes *text = versions_needs_text(r->has_limits ? &r->limits : NULL,
-                                             r->has_gates ? &r->gates : NULL);
-    run_rare_edit(&r->item->run)->limits = text;
-    if (!limits_allow_set(r->place->queues, bytes_slice(text)))
-        return explain(r->why, ERR_RULE,
-                       "The runs of this environment need %d different sets of concurrency "
-                       "limits and gates already; try again when some have ended",
-                       SLOT_SETS_MAX);
-    return OK;
+    if (r->has_limits || r->has_gates)
+        run_rare_edit(&r->item->run)->limits = versions_needs_text(
+            r->has_limits ? &r->limits : NULL, r->has_gates ? &r->gates : NULL);
 }

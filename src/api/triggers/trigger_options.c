@@ -584,8 +584,8 @@ static enum err read_options(struct trigger_reading *r, struct slice object)
     members = scan_members(object);
     while (!err && scan_next_member(&members, &key, &value))
         err = read_option(r, key, value);
-    err = err ? err : finish_deployment(r);
-    return err ? err : reading_take_needs(r);
+    reading_take_needs(r);
+    return err ? err : finish_deployment(r);
 }
 
 enum err trigger_options_read(const struct trigger_source *source,

@@ -56,7 +56,7 @@ enum err reading_concurrency(struct trigger_reading *r, struct slice value);
 enum err reading_gates(struct trigger_reading *r, struct slice value);
 
 /* Stores limits and gates. Call it when all options are known. */
-enum err reading_take_needs(struct trigger_reading *r);
+void reading_take_needs(struct trigger_reading *r);
 
 /* Stores the debounce option. Call it when all options are known: an explicit delay applies
  * to a newly created run. */

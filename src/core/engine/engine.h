@@ -270,6 +270,7 @@ struct trigger {
     /* The strategy of its queue. If it is set, leader and pushes are about the run that holds its
      * concurrencyKey (singletons.h). */
     enum singleton singleton;
+    struct slot_group *counted; /* limits and gates of the run (limits_count_set) */
 };
 
 struct trigger_op {
@@ -316,8 +317,8 @@ struct trigger_op {
     void (*retry)(struct trigger_op *op); /* called when that has ended */
 };
 
-/* Returns ERR_DRAINING, ERR_QUOTA, or ERR_RULE (queue full), with op->why; otherwise done
- * is called. items stay the caller's; trigger_op_finish releases everything that the engine
+/* Returns ERR_DRAINING, ERR_QUOTA, or ERR_RULE (queue full, or too many sets of limits), with
+ * op->why; otherwise done is called. items stay the caller's; trigger_op_finish releases everything that the engine
  * and the items hold. */
 enum err trigger_begin(struct engine *engine, struct environment *env,
                        struct trigger_op *op);

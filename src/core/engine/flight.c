@@ -191,7 +191,7 @@ static void hold(struct flight *flight, struct tracked *run)
     flight->busy = true;
     run->in_flight = true;
     if (!run->item.running)
-        queues_leave(&flight->env->queues, &run->item);
+        queues_rest(&flight->env->queues, &run->item, engine_seat_of(&run->run).limits);
 }
 
 /* ---- loading ---- */

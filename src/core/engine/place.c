@@ -4,7 +4,8 @@
  *   canceling, in a singleton queue   ─► the same
  *   queued, and it does not pause     ─► its queue
  *   waiting, and its waits have ended ─► its queue, before runs that have not started
- *   anything else                     ─► neither
+ *   anything else                     ─► neither; if it has not ended, its limits and gates
+ *                                        count (limits_count_set)
  *
  * The place depends only on the run's state, so engine_place may be called at any time. */
 #include "core/engine/attempts.h"
@@ -96,8 +97,10 @@ void engine_place(struct engine *engine, struct tracked *run)
         queues_wait(&env->queues, &run->item, seat, run->run.queue_position);
     } else if (wait_list_has_ended(&run->run) && !run->in_flight) {
         queues_wait_again(&env->queues, &run->item, seat, run->run.queue_position);
-    } else {
+    } else if (run_is_final(&run->run)) {
         queues_leave(&env->queues, &run->item);
+    } else {
+        queues_rest(&env->queues, &run->item, seat.limits);
     }
     engine_match(engine, env);
     waiting_log_note(run);

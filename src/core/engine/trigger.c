@@ -321,9 +321,40 @@ static void commit_op(struct trigger_op *op)
     op->engine->store->ops->commit(op->engine->store, &op->commit);
 }
 
+/* ---- limits and gates ---- */
+
+static void discount_sets(struct trigger_op *op)
+{
+    for (size_t i = 0; i < op->count; i++) {
+        limits_discount_set(&op->env->queues, op->items[i].counted);
+        op->items[i].counted = NULL;
+    }
+}
+
+/* The limits and gates of a run count from now on: in the operation until that is done, and
+ * then wherever the run is. */
+static enum err count_sets(struct trigger_op *op)
+{
+    struct queues *queues = &op->env->queues;
+    for (size_t i = 0; i < op->count; i++) {
+        struct trigger *item = &op->items[i];
+        struct slice limits = bytes_slice(run_rare(&item->run)->limits);
+        if (limits_count_set(queues, limits, &item->counted))
+            continue;
+        discount_sets(op);
+        return explain(&op->why, ERR_RULE,
+                       "The unfinished runs of this environment need %u different sets of "
+                       "concurrency limits and gates already; try again when some have "
+                       "ended",
+                       queues->sets_max);
+    }
+    return OK;
+}
+
 static void finish_op(struct trigger_op *op, enum err status)
 {
     struct environment *env = op->env; /* done may free the operation */
+    discount_sets(op);
     if (op->is_debounced)
         debounce_keys_give(op);
     singletons_give(op);
@@ -566,7 +597,9 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
         complete_run(engine, env, &op->items[i]);
         op->is_debounced |= op->items[i].debounce.delay_ms > 0;
     }
-    if ((over = singletons_check(op)))
+    over = singletons_check(op);
+    over = over ? over : count_sets(op);
+    if (over)
         return over;
     op->changes = mem_new_array(struct change, op->count + 1);
     make_claims(op);

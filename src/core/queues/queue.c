@@ -367,8 +367,11 @@ static void count_waiting(struct queues *queues, const struct subqueue_share *sh
 static struct subqueue *detach(struct queues *queues, struct queue_item *item)
 {
     struct subqueue *subqueue = item->subqueue;
-    if (!subqueue)
+    if (!subqueue) {
+        limits_discount_set(queues, item->counted);
+        item->counted = NULL;
         return NULL;
+    }
     subqueue->is_held = true;
     struct subqueue_share *share = item->running ? NULL : item->share;
     struct slot_demand *demand = share ? share->demand : item->demand;
@@ -454,6 +457,7 @@ void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
         .id = id,
         .passes_max = RESERVE_PASSES,
         .lanes_max = LANES_MAX,
+        .sets_max = SLOT_SETS_MAX,
         .visits_max = VISITS_MAX,
     };
     names_init(&queues->own, false);
@@ -607,6 +611,13 @@ void queues_leave(struct queues *queues, struct queue_item *item)
     change_line(queues, item, NULL);
     struct subqueue *subqueue = detach(queues, item);
     release(queues, subqueue);
+}
+
+void queues_rest(struct queues *queues, struct queue_item *item, struct slice limits)
+{
+    struct slot_group *counted = slot_group_counted(queues, limits);
+    queues_leave(queues, item);
+    item->counted = counted;
 }
 
 /* Returns true if the queue, which may be NULL, has a free slot for the key. */

@@ -52,14 +52,16 @@ enum {
     AUDIENCE_RESUMED = 63, /* above those that callers set */
     /* Limits and gates of an item: its task's own limit, two with names, three gates. */
     SLOT_SET_MAX = 6,
-    SLOT_SETS_MAX = 1000, /* different sets of limits and gates in an environment */
-    RESERVE_PASSES = 64,  /* an item that was passed over as often has slots kept */
-    VISITS_MAX = 256,     /* keys visited at once when their limit or rate has changed */
+    SLOT_SETS_MAX =
+        1000, /* different sets that count in an environment (limits_count_set) */
+    RESERVE_PASSES = 64, /* an item that was passed over as often has slots kept */
+    VISITS_MAX = 256,    /* keys visited at once when their limit or rate has changed */
 };
 
 struct subqueue;
 struct subqueue_share;
 struct slot_demand;
+struct slot_group;
 
 /* Where an item waits or runs. */
 struct queue_seat {
@@ -73,6 +75,7 @@ struct queue_item {
     union {
         struct subqueue_share *share; /* of the subqueue; while it waits */
         struct slot_demand *demand;   /* limits and gates that it holds; NULL: none */
+        struct slot_group *counted;   /* while it rests (queues_rest); NULL: none */
     };
     int64_t position;  /* Unix ms */
     uint32_t place;    /* index in the share's heap, from 1 */
@@ -115,6 +118,7 @@ struct queues {
     struct list keepers;       // subqueue_share::keeping; those for which slots are kept
     uint64_t reservations;     /* how often slots began to be kept */
     uint32_t passes_max;       /* after that many passes, slots are kept; RESERVE_PASSES */
+    uint32_t sets_max;         /* SLOT_SETS_MAX */
     queue_item_id_fn *id;      /* breaks ties of position */
     struct queue_rates *rates; /* of queue_rates.c; NULL: no bucket was needed yet */
     struct list stale;         // queue::in_stale; for queues_refresh_stale
@@ -171,6 +175,10 @@ void queues_run(struct queues *queues, struct queue_item *item, struct queue_sea
 
 /* The item no longer waits, and its slots are free again. Does nothing if it had neither. */
 void queues_leave(struct queues *queues, struct queue_item *item);
+
+/* The same for an item that will wait or run later. Until then its limits and gates count
+ * (limits_count_set). */
+void queues_rest(struct queues *queues, struct queue_item *item, struct slice limits);
 
 /* Returns the next item that may run and waits for this audience, or NULL. The next of
  * AUDIENCE_RESUMED goes before those of all others. */
@@ -286,9 +294,14 @@ static inline uint32_t queues_count(const struct queues *queues)
 /* Returns true if a limit may have this name: 1 to 128 letters, digits, - and _. */
 bool limits_is_name(struct slice name);
 
-/* Returns true if items may need these limits and gates (queue_needs.h): some do, or fewer
- * than SLOT_SETS_MAX sets are needed. Gates that differ in a key of very many are one set. */
-bool limits_allow_set(const struct queues *queues, struct slice limits);
+/* Counts a set of limits and gates (queue_needs.h) until limits_discount_set, even if no item
+ * needs it. Returns false, and counts nothing, if SLOT_SETS_MAX different ones count already.
+ * Gates that differ in a key of very many are one set, and so are limits of tasks alone. */
+bool limits_count_set(struct queues *queues, struct slice limits,
+                      struct slot_group **counted);
+
+/* Accepts NULL. */
+void limits_discount_set(struct queues *queues, struct slot_group *counted);
 
 /* A worker version has registered the limit; limits_change sets its values. */
 void limits_register(struct queues *queues, struct slice limit);

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <ctype.h>
 
-#include "core/queues/queue_needs.h"
 #include "core/queues/queue_reserve.h"
 
 enum { LIMIT_NAME_MAX = 128 };
@@ -126,20 +125,6 @@ bool limits_is_name(struct slice name)
             name.ptr[i] != '_')
             return false;
     return name.len > 0 && name.len <= LIMIT_NAME_MAX;
-}
-
-bool limits_allow_set(const struct queues *queues, struct slice limits)
-{
-    struct slot_needs needs;
-    struct buf text = { 0 };
-    if (queues->sets.count < SLOT_SETS_MAX + queues->wide)
-        return true;
-    slot_needs_read(&needs, limits);
-    slot_needs_write(&needs, &text);
-    bool is_known = !needs.count || table_find(&queues->sets, buf_slice(&text));
-    slot_needs_finish(&needs);
-    buf_finish(&text);
-    return is_known;
 }
 
 void limits_register(struct queues *queues, struct slice limit)

@@ -248,6 +248,55 @@ static void group_unref(struct queues *queues, struct slot_group *group)
     free(group);
 }
 
+/* ---- groups that count ---- */
+
+/* Items that need no limit, or only that of their task, have the group without a text. */
+static bool may_add_group(const struct queues *queues)
+{
+    bool has_empty = table_find(&queues->groups, SLICE(""));
+    return queues->groups.count < queues->sets_max + queues->wide + has_empty;
+}
+
+/* Returns false if there are too many groups and this is another one, unless it must count. */
+static bool count_group(struct queues *queues, struct slice limits, bool must,
+                        struct slot_group **counted)
+{
+    struct slot_needs needs;
+    struct buf text = { 0 };
+    *counted = NULL;
+    if (!slot_demand_is_stated(limits))
+        return true;
+    slot_needs_read(&needs, limits);
+    write_group(&needs, &text);
+    struct slice group = buf_slice(&text);
+    bool may =
+        !group.len || must || table_find(&queues->groups, group) || may_add_group(queues);
+    if (group.len && may)
+        *counted = group_named(queues, group, &needs);
+    slot_needs_finish(&needs);
+    buf_finish(&text);
+    return may;
+}
+
+bool limits_count_set(struct queues *queues, struct slice limits,
+                      struct slot_group **counted)
+{
+    return count_group(queues, limits, false, counted);
+}
+
+struct slot_group *slot_group_counted(struct queues *queues, struct slice limits)
+{
+    struct slot_group *counted;
+    count_group(queues, limits, true, &counted);
+    return counted;
+}
+
+void limits_discount_set(struct queues *queues, struct slot_group *counted)
+{
+    if (counted)
+        group_unref(queues, counted);
+}
+
 /* ---- sets of limits ---- */
 
 /* Adds the queue unless it is there. */

@@ -35,7 +35,7 @@ struct group_need {
  * it belongs to the task's class. So a limit that is full concerns few groups, however many
  * queues have items that need it. */
 struct slot_group {
-    uint32_t refs;      /* of sets and group offers */
+    uint32_t refs;      /* of sets and group offers, and how often it was counted */
     struct list offers; // group_offer::link
     uint32_t count;
     struct group_need needs[SLOT_SET_MAX];
@@ -351,6 +351,9 @@ bool slot_demand_is_stated(struct slice text);
 /* Returns the demand with this text (queue_needs.h); NULL: nothing is needed. Makes a missing
  * one. Adds a reference. */
 struct slot_demand *slot_demand_named(struct queues *queues, struct slice text);
+
+/* As limits_count_set, however many sets count. Returns NULL if the text names none. */
+struct slot_group *slot_group_counted(struct queues *queues, struct slice limits);
 
 /* Accepts NULL. */
 void slot_demand_unref(struct queues *queues, struct slot_demand *demand);

@@ -145,6 +145,68 @@ static void triggers_in_flight_count_towards_the_queue_size(void **state)
     world_destroy(world);
 }
 
+/* Returns the result of one trigger of as many runs as there are sets. */
+static enum err trigger_with(struct world *world, const char *const sets[2])
+{
+    struct triggering together = { 0 };
+    struct wish wishes[2] = { { .limits = sets[0] }, { .limits = sets[1] } };
+    enum err status = trigger_all(world, &together, wishes, sets[1] ? 2 : 1);
+    if (status)
+        assert_non_null(strstr(together.op.why.text, "need 2 different sets"));
+    else
+        triggering_wait(world, &together);
+    triggering_finish(&together);
+    return status;
+}
+
+static void items_of_one_batch_need_few_different_sets_of_limits(void **state)
+{
+    struct world *world = *state;
+    world->env->queues.sets_max = 2;
+    trigger(world, (struct wish){ .limits = "[\"a\"]" });
+    assert_int_equal(trigger_with(world, (const char *[]){ "[\"b\"]", "[\"c\"]" }),
+                     ERR_RULE);
+    assert_int_equal(trigger_with(world, (const char *[]){ "[\"b\"]", "[\"b\"]" }), OK);
+    assert_int_equal(trigger_with(world, (const char *[]){ "[\"c\"]", NULL }), ERR_RULE);
+}
+
+static void limits_of_triggers_in_flight_count(void **state)
+{
+    struct world *world = *state;
+    struct triggering first = { 0 };
+    world->env->queues.sets_max = 2;
+    assert_int_equal(
+        trigger_all(world, &first,
+                    (struct wish[]){ { .limits = "[\"a\"]" }, { .limits = "[\"b\"]" } }, 2),
+        OK);
+    assert_int_equal(trigger_with(world, (const char *[]){ "[\"c\"]", NULL }), ERR_RULE);
+    *fake_store_fault(world->fake) = (struct fault){ .countdown = 1 };
+    triggering_wait(world, &first);
+    assert_int_equal(first.status, ERR_STORE);
+    triggering_finish(&first);
+    assert_int_equal(trigger_with(world, (const char *[]){ "[\"c\"]", "[\"d\"]" }), OK);
+}
+
+static void limits_of_delayed_and_waiting_runs_count(void **state)
+{
+    static const char *const other[2] = { "[\"c\"]" };
+    struct world *world = *state;
+    world->env->queues.sets_max = 2;
+    register_worker(world, "20260101.1", "hello", 3);
+    struct triggered waits = trigger(world, (struct wish){ .limits = "[\"a\"]" });
+    trigger(world, (struct wish){ .limits = "[\"b\"]", .delay_ms = 60000 });
+    assert_int_equal(trigger_with(world, other), ERR_RULE);
+    assert_string_equal(dequeue(world), waits.id);
+    assert_int_equal(start(world, waits.id), OK);
+    wait_for(world, waits.id, 10000);
+    assert_int_equal(trigger_with(world, other), ERR_RULE);
+    world_restart(world);
+    world->env->queues.sets_max = 2;
+    assert_int_equal(trigger_with(world, other), ERR_RULE);
+    assert_int_equal(cancel(world, waits.id), OK);
+    assert_int_equal(trigger_with(world, other), OK);
+}
+
 static void preview_branches_share_the_queue_size_of_their_project(void **state)
 {
     enum { BRANCHES = 6, FIRST = 10, QUEUE_SIZE = 2 };
@@ -481,6 +543,9 @@ int main(void)
         cmocka_unit_test(a_run_in_dev_gets_the_ttl_of_dev_unless_it_wants_none),
         cmocka_unit_test(full_queue_rejects_at_once),
         cmocka_unit_test(triggers_in_flight_count_towards_the_queue_size),
+        TEST(items_of_one_batch_need_few_different_sets_of_limits),
+        TEST(limits_of_triggers_in_flight_count),
+        TEST(limits_of_delayed_and_waiting_runs_count),
         cmocka_unit_test(preview_branches_share_the_queue_size_of_their_project),
         cmocka_unit_test(failed_trigger_does_not_count_towards_the_queue_size),
         TEST(draining_engine_rejects_triggers),

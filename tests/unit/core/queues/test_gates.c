@@ -238,7 +238,9 @@ static void very_many_keys_of_a_gate_are_one_set(void **state)
         jobs[i].key = (unsigned)i % KEYED;
         buf_clear(&text);
         buf_print(&text, "[{\"queue\":\"gate\",\"key\":\"user-%d\"}]", i % KEYED);
-        assert_true(limits_allow_set(&queues, buf_slice(&text)));
+        struct slot_group *counted;
+        assert_true(limits_count_set(&queues, buf_slice(&text), &counted));
+        limits_discount_set(&queues, counted);
         queues_wait(&queues, &jobs[i].item,
                     (struct queue_seat){ .queue = SLICE("q"), .limits = buf_slice(&text) },
                     i);
@@ -263,6 +265,45 @@ static void very_many_keys_of_a_gate_are_one_set(void **state)
     queues_finish(&queues);
     buf_finish(&text);
     free(jobs);
+}
+
+/* Items that wait, run or rest count, and what a caller counts. */
+static void different_sets_are_bounded(void **state)
+{
+    (void)state;
+    struct job waiting = { .id = "a" }, resting = { .id = "b" }, own = { .id = "c" };
+    struct slot_group *counted, *again, *none;
+    struct queues queues;
+    queues_init(&queues, 10, job_id);
+    queues.sets_max = 3;
+    queues_wait(&queues, &own.item, seat("q", "", "[\"task/t\"]"), 1);
+    queues_wait(&queues, &waiting.item, seat("q", "", "[\"task/t\",\"one\"]"), 1);
+    queues_rest(&queues, &resting.item, SLICE("[\"two\",{\"queue\":\"g\",\"key\":\"1\"}]"));
+    assert_true(limits_count_set(&queues, SLICE("[\"three\"]"), &counted));
+    assert_false(limits_count_set(&queues, SLICE("[\"four\"]"), &none));
+    assert_null(none);
+    assert_true(limits_count_set(&queues, SLICE("[\"task/u\",\"one\"]"), &again));
+    limits_discount_set(&queues, again);
+    assert_true(limits_count_set(
+        &queues, SLICE("[\"two\",{\"queue\":\"g\",\"key\":\"2\"}]"), &again));
+    limits_discount_set(&queues, again);
+    assert_true(limits_count_set(&queues, SLICE("[\"task/u\"]"), &none));
+    assert_null(none);
+
+    queues_wait(&queues, &resting.item, seat("q", "", "[\"two\"]"), 1);
+    assert_false(limits_count_set(&queues, SLICE("[\"four\"]"), &none));
+    queues_run(&queues, &resting.item, seat("q", "", "[\"two\"]"));
+    queues_rest(&queues, &resting.item, SLICE("[\"two\"]"));
+    queues_rest(&queues, &resting.item, SLICE("[\"two\"]"));
+    assert_false(limits_count_set(&queues, SLICE("[\"four\"]"), &none));
+    queues_leave(&queues, &resting.item);
+    assert_true(limits_count_set(&queues, SLICE("[\"four\"]"), &again));
+    limits_discount_set(&queues, again);
+    limits_discount_set(&queues, counted);
+    queues_leave(&queues, &waiting.item);
+    queues_leave(&queues, &own.item);
+    assert_int_equal(limits_count(&queues), 0);
+    queues_finish(&queues);
 }
 
 /* Nor does a key that many subqueues need: it is pinned from the 64th lane on. */
@@ -569,6 +610,7 @@ int main(void)
         cmocka_unit_test(texts_without_a_need_need_nothing),
         cmocka_unit_test(texts_of_one_set_wait_together),
         cmocka_unit_test(very_many_keys_of_a_gate_are_one_set),
+        cmocka_unit_test(different_sets_are_bounded),
         cmocka_unit_test(a_key_of_very_many_subqueues_is_pinned),
         cmocka_unit_test(next_item_has_all_slots_whatever_happens),
         cmocka_unit_test(the_same_holds_while_keys_are_pinned),
