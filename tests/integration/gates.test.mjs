@@ -20,7 +20,7 @@ async function start(t, declared, declaredQueues = [], more = {}) {
   const look = async (id) => (await worker.show(id)).run.waitingFor;
   const trigger = async (task, options) => (await client.triggerTask(task, { payload: 1, options })).id;
   const running = async (name) => (await queues.retrieve({ type: "custom", name })).running;
-  return { gateway, worker, look, trigger, running };
+  return { gateway, client, worker, look, trigger, running };
 }
 
 const gate = (concurrencyLimit, more) => ({ name: "gate", concurrencyLimit, ...more });
@@ -73,8 +73,8 @@ test("without a key the gate counts the run's own, and a declared key is one poo
   await gateway.stop();
 });
 
-test("a trigger replaces the gates of its task; each key that it names counts for itself; a replay and batch items have them too", async (t) => {
-  const { gateway, worker, look, trigger, running } = await start(t, [{ id: "a", gates: [openai], concurrency: { limits: ["limit"] } }, "free"], [gate(1), { name: "users", concurrencyLimit: 1 }], { concurrencyLimits: [{ name: "limit", total: 9 }] });
+test("a trigger replaces the gates of its task; each key that it names counts for itself; replays, batch items and delayed runs have them too", async (t) => {
+  const { gateway, client, worker, look, trigger, running } = await start(t, [{ id: "a", gates: [openai], concurrency: { limits: ["limit"] } }, "free"], [gate(1), { name: "users", concurrencyLimit: 1 }], { concurrencyLimits: [{ name: "limit", total: 9 }] });
   const user = (name) => ({ gates: [{ queue: "users", concurrencyKey: name }] });
   const one = await trigger("a", user("user-17")), two = await trigger("a", user("user-17")), other = await trigger("a", user("user-18"));
   const first = await worker.take(one), third = await worker.take(other);
@@ -95,8 +95,21 @@ test("a trigger replaces the gates of its task; each key that it names counts fo
   const [held, free] = batch.json.runs.map((run) => run.id ?? run);
   await (await worker.take(free)).succeed(1);
   assert.equal((await look(held)).limitKey, "user-18");
+  const { id: delayed } = await client.triggerTask("a", { payload: 1, options: { ...user("user-18"), delay: "1s" } });
+  await until(async () => await worker.status(delayed) === "QUEUED", { what: "its time" });
+  const bulk = await gateway.post("/api/v1/bulk-actions", { action: "replay", runIds: [other, none] }, { key });
+  await until(async () => (await gateway.get(`/api/v1/bulk-actions/${bulk.json.id}`, { key })).json.status === "COMPLETED", { what: "the bulk action" });
+  const { data } = (await gateway.get(`/api/v1/runs?filter[bulkAction]=${bulk.json.id}`, { key })).json;
+  const [again, unbound] = await Promise.all([["user-18"], []].map(async (names) => {
+    const states = await Promise.all(data.map(async ({ id }) => [id, await shown(id)]));
+    return states.find(([, [, gates]]) => gates.map(({ concurrencyKey }) => concurrencyKey).join() === names.join())[0];
+  }));
+  assert.deepEqual(await shown(unbound), [["limit"], []], "a bulk replay keeps limits and gates");
+  await (await worker.take(unbound)).succeed(1);
+  assert.equal(await worker.dequeue(), undefined);
+  for (const id of [delayed, again]) assert.deepEqual([(await look(id)).limitName, (await look(id)).limitKey], ["users", "user-18"]);
   await third.succeed(1);
-  await (await worker.take(held)).succeed(1);
+  for (const id of [held, delayed, again]) await (await worker.take(id)).succeed(1);
   await first.succeed(1);
   for (const id of [two, replayed]) await (await worker.take(id)).succeed(1);
   await gateway.stop();
@@ -142,7 +155,7 @@ test("a run that waits gives its gate back, and resumes before other runs start 
   await worker.post(`/engine/v1/runs/${parent}/waitpoints/tokens/${token}/wait`, {});
   const second = await worker.take(child);
   await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, { data: 1 }, { key });
-  assert.match((await until(async () => { const waiting = await look(parent); return waiting.reason === "gate" && waiting; })).message, /1 hold it; the run continues when one ends or waits/);
+  assert.match((await until(async () => { const waiting = await look(parent); return waiting?.reason === "gate" && waiting; })).message, /1 hold it; the run continues when one ends or waits/);
   await second.succeed(1);
   await until(async () => (await first.refresh()).snapshot.executionStatus === "EXECUTING", { what: "the run resumes" });
   assert.equal(await running("gate"), 1);

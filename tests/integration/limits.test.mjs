@@ -113,7 +113,7 @@ test("a run that waits holds no limit, and resumes when each of its limits has r
   await worker.post(`/engine/v1/runs/${parent}/waitpoints/tokens/${token}/wait`, {});
   const second = await worker.take(child);
   await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, { data: 1 }, { key });
-  assert.equal((await until(async () => { const waiting = await look(parent); return waiting.reason === "limit" && waiting; })).message,
+  assert.equal((await until(async () => { const waiting = await look(parent); return waiting?.reason === "limit" && waiting; })).message,
     "The concurrency limit one allows 1 in total, and 1 execute; the run continues when one ends or waits, or when you raise it");
   await second.succeed(1);
   await until(async () => await worker.status(parent) === "EXECUTING", { what: "the run resumes" });

@@ -11,13 +11,14 @@ import { Worker } from "../support/js/worker_calls.mjs";
 
 const all = "/api/v1/schedules";
 const nightly = { id: "nightly", triggerSource: "schedule" };
-const tasks = ["hello", nightly, { id: "mails", triggerSource: "schedule", queue: { name: "mail" } }];
+const mails = { id: "mails", triggerSource: "schedule", queue: { name: "mail" }, concurrency: { inline: { total: 1 }, limits: ["smtp"] }, gates: [{ queue: "gate", concurrencyKey: "all" }] };
+const tasks = ["hello", nightly, mails], queues = [{ name: "mail" }, { name: "gate", concurrencyLimit: 2 }], concurrencyLimits = [{ name: "smtp", total: 1 }];
 const minutes = 60_000;
 
 let gateway;
 before(async () => {
   gateway = await startGateway();
-  for (const key of [keys.dev, keys.staging, keys.prod]) await Worker.register(gateway, { tasks, key });
+  for (const key of [keys.dev, keys.staging, keys.prod]) await Worker.register(gateway, { tasks, queues, concurrencyLimits, key });
 });
 after(() => gateway.stop());
 
@@ -253,8 +254,8 @@ async function clockwork(t) {
   const begin = Math.ceil(Date.now() / minutes) * minutes;
   at(begin + 1000);
   const own = await startGateway({ t, options: ["--dev-ttl", "0"], preload: "shim_clock", env: { SHIM_CLOCK: file } });
-  await Worker.register(own, { tasks });
-  return { own, at, begin };
+  const worker = await Worker.register(own, { tasks, queues, concurrencyLimits });
+  return { own, at, begin, worker };
 }
 
 /** The nominal times of a schedule's runs, oldest first. */
@@ -264,8 +265,8 @@ async function fired(own, id) {
   return runs.map(({ payload }) => Date.parse(payload.timestamp)).sort((a, b) => a - b);
 }
 
-test("a run of a schedule has its payload and its queue, and names the schedule", async (t) => {
-  const { own, at, begin } = await clockwork(t);
+test("a run of a schedule has its payload, and the queue, limits and gates of its task, and names the schedule", async (t) => {
+  const { own, at, begin, worker } = await clockwork(t);
   const schedule = await create({ task: "mails", cron: "* * * * *", externalId: "user_1", timezone: "Europe/Berlin" }, own);
   for (const minute of [1, 2]) {
     at(begin + minute * minutes - 100);
@@ -283,6 +284,15 @@ test("a run of a schedule has its payload and its queue, and names the schedule"
   assert.equal((await good(own.get("/api/v1/queues/mail?type=custom"))).queued, 2);
   assert.equal((await good(own.get("/api/v1/runs?filter[schedule]=sched_999999999999999999999"))).data.length, 0);
   assert.equal(await own.metric("runcast_scheduled_runs_total"), 2);
+
+  assert.deepEqual([run.concurrencyLimits, run.gates], [["task/mails", "smtp"], [{ queue: "gate", concurrencyKey: "all" }]]);
+  const first = await worker.take(data[1].id);
+  const figures = async (name) => { const { running, queued } = await good(own.get(`/api/v1/concurrency-limits/${encodeURIComponent(name)}`)); return [running, queued]; };
+  assert.deepEqual(await Promise.all(["task/mails", "smtp"].map(figures)), [[1, 1], [1, 1]]);
+  assert.equal((await good(own.get("/api/v1/queues/gate?type=custom"))).running, 1);
+  assert.equal((await good(own.get(`/api/v3/runs/${run.id}`))).waitingFor.reason, "limit");
+  await first.succeed(1);
+  await (await worker.take(run.id)).succeed(1);
 });
 
 test("kill -9 around the moment: each of many schedules fires once every minute", async (t) => {
