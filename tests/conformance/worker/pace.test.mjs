@@ -56,6 +56,17 @@ test("more parents than may execute at once, each waiting for a child that does 
   }
   await t.test("in a queue that executes one run at a time: two parents whose waits have ended do not execute at once", () => workInTurn(gateway, ["solo"]));
   await t.test("of two tasks that share a limit of one: no two of them execute at once", () => workInTurn(gateway, ["left", "right"]));
+  await t.test("that push a delayed run wait for it, and so do both items of a batch that push one", async () => {
+    const debounce = { key: "pushed", delay: "1h" };
+    const pushed = (await gateway.post("/api/v1/tasks/said/trigger", { payload: "outside", options: { debounce } })).json.id;
+    const waits = (id) => until(async () => (await gateway.get(`/api/v3/runs/${id}`)).json.status === "FROZEN", { timeoutMs: 60_000, what: "the parent waits" });
+    const parents = await Promise.all([1, 2].map(() => trigger(gateway, "pusher", { key: "pushed" })));
+    for (const id of parents) await waits(id);
+    assert.equal((await gateway.post(`/api/v1/runs/${pushed}/reschedule`, { delay: "1s" })).status, 200);
+    const runs = await ended(gateway, parents, 60_000);
+    assert.deepEqual(runs.map(({ status, output }) => [status, output?.[0]]), parents.map(() => ["COMPLETED", [pushed, "alone"]]));
+    for (const { output: [, first, last] } of runs) assert.deepEqual([first[1], last], ["last", first], "two items that pushed one run");
+  });
   await cli.stop();
   await gateway.stop();
 });

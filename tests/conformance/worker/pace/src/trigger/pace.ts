@@ -65,3 +65,17 @@ export const family = task({
     return runs.filter(({ ok }) => ok).length;
   },
 });
+
+const said = task({ id: "said", run: async (word: string) => word });
+
+/** Pushes one run again and again: by triggerAndWait, and by two items of a batch that it waits for. */
+export const pusher = task({
+  id: "pusher",
+  run: async ({ key }: { key: string }) => {
+    const debounce = (of: string) => ({ debounce: { key: of, delay: "1s", mode: "trailing" as const } });
+    const one = await said.triggerAndWait("alone", debounce(key));
+    const items = ["first", "last"].map((payload) => ({ payload, options: debounce(`${key}-items`) }));
+    const { runs } = await said.batchTriggerAndWait(items);
+    return [one, ...runs].map((run) => [run.id, run.ok && run.output]);
+  },
+});
