@@ -1,6 +1,8 @@
-// Concurrency limits while the lead changes: two gateways on one PostgreSQL, workers that call through HAProxy, and limits
-// that are overridden and paused. A run holds its limits from the response of its dequeue until its completion is sent, at
-// least; so no run may be dequeued while those that hold a limit fill it.
+// Concurrency limits, rates and debounce while the lead changes: two gateways on one PostgreSQL, workers that call through
+// HAProxy, and limits that are overridden and paused. A run holds its limits from the response of its dequeue until its
+// completion is sent, at least; so no run may be dequeued while those that hold a limit fill it. The tokens of a rate do not
+// come back within the test, so a takeover that forgets one starts a run too many. A debounce key never becomes free, so it
+// has one run.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
@@ -15,8 +17,10 @@ const tasks = [
   { id: "a", concurrency: { limits: ["shared"] } },
   { id: "b", concurrency: { limits: ["shared", "per-key"], inline: { total: 3 } } },
   { id: "c", queue: { name: "narrow" }, concurrency: { limits: ["per-key"] } },
+  { id: "rated", concurrency: { limits: ["rated"] } },
+  "pushed",
 ];
-const concurrencyLimits = [{ name: "shared", total: 2 }, { name: "per-key", perKey: 1 }];
+const concurrencyLimits = [{ name: "shared", total: 2 }, { name: "per-key", perKey: 1 }, { name: "rated", total: 50 }];
 const queues = [{ name: "narrow", concurrencyLimit: 2 }];
 
 /** The slots that a run of a task holds, as [slots, at most]; with the key where a limit is for each key. */
@@ -24,6 +28,7 @@ const needs = (task, concurrencyKey) => ({
   a: [["shared", 2]],
   b: [["shared", 2], [`per-key ${concurrencyKey}`, 1], ["task/b", 3]],
   c: [[`per-key ${concurrencyKey}`, 1], [`narrow ${concurrencyKey}`, 2]],
+  rated: [],
 })[task];
 
 /** Calls through the proxy; each is repeated under its own key while no gateway serves, as SDKs do, but for longer. */
@@ -56,35 +61,85 @@ class Bounds {
   }
 }
 
-test("no limit is exceeded while the lead changes and limits are overridden and paused", { timeout: 240_000 }, async (t) => {
+/** Runs of a limit that starts seven of them, and three of each key. Two more are triggered before each change of the lead:
+ *  one of key x, and one of a new key. */
+class Rated {
+  constructor(gateway, worker) { Object.assign(this, { gateway, worker, keys: new Map(), started: [], rounds: 0 }); }
+
+  async set(total, perKey) {
+    const rate = (starts) => starts && { starts, period: "1d" };
+    const reply = await this.gateway.post("/api/v1/concurrency-limits/rated/rate", { total: rate(total), perKey: rate(perKey) });
+    assert.equal(reply.status, 200, reply.text);
+  }
+
+  /** Triggers further runs, and waits until those have started that the tokens allow. */
+  async more() {
+    for (const concurrencyKey of ["x", `k${this.rounds++}`]) this.keys.set(await this.worker.trigger("rated", { concurrencyKey }), concurrencyKey);
+    const all = Math.min(Math.min(this.rounds, 3) + this.rounds, 7);
+    await until(() => this.started.length >= all, { timeoutMs: 60_000, what: `${all} runs start` });
+    this.check(all);
+  }
+
+  check(all) {
+    const ofX = this.started.filter((id) => this.keys.get(id) === "x").length;
+    assert.deepEqual([this.started.length, ofX], [all, Math.min(this.rounds, 3)], "each token starts one run");
+  }
+}
+
+/** Pushes runs of a few keys again and again until told to stop. Each push is repeated, by its request key and by an
+ *  idempotency key. */
+class Pushes {
+  constructor(gateway) { Object.assign(this, { gateway, runs: new Map(), count: 0, stopped: false }); }
+
+  async push(key, idempotencyKey, id = randomUUID()) {
+    const options = { debounce: { key, delay: "1h", mode: "trailing" }, tags: ["pushed"], ...idempotencyKey && { idempotencyKey } };
+    const reply = await this.gateway.post("/api/v1/tasks/pushed/trigger", { payload: key, options }, { headers: { "x-trigger-request-idempotency-key": id } });
+    assert.equal(reply.status, 200, reply.text);
+    this.runs.set(key, (this.runs.get(key) ?? new Set()).add(reply.json.id));
+    return reply.json.id;
+  }
+
+  async pushOn(key) {
+    while (!this.stopped) {
+      const request = randomUUID(), idempotencyKey = ++this.count % 2 ? randomUUID() : undefined, id = await this.push(key, idempotencyKey, request);
+      assert.equal(await this.push(key, idempotencyKey, request), id, "repeated by its request key");
+      if (idempotencyKey) assert.equal(await this.push(key, idempotencyKey), id, "repeated by its idempotency key");
+      await sleep(10);
+    }
+  }
+}
+
+test("while the lead changes, no limit is exceeded, no token is granted twice, and a debounce key has one run", { timeout: 240_000 }, async (t) => {
   const { url, leader, other } = await startTwoGateways(t, { options: ["--dequeue-wait", "0"] });
   const gateway = new Persistent(url), worker = await Worker.register(gateway, { key, tasks, concurrencyLimits, queues });
   const held = new Map(), dequeued = new Map(), bounds = new Bounds(), excess = [];
-  const triggered = new Map();
+  const triggered = new Map(), rated = new Rated(gateway, worker), pushes = new Pushes(gateway);
+  await rated.set(7, 3);
   for (let n = 0; n < RUNS; n++) {
     const task = "abc"[n % 3], concurrencyKey = KEYS[Math.floor(n / 3) % KEYS.length];
     triggered.set(await worker.trigger(task, { concurrencyKey, tags: [concurrencyKey] }), [task, concurrencyKey]);
   }
 
   const count = (slots, change) => held.set(slots, (held.get(slots) ?? 0) + change);
-  let ended = 0, longest = 0;
+  let ended = 0, longest = 0, isOver = false;
   async function work() {
-    while (ended < RUNS) {
+    while (ended < RUNS || !isOver) {
       const began = performance.now(), attempt = await worker.dequeue();
       if (!attempt) { await sleep(10); continue; }
-      const needed = needs(...triggered.get(attempt.id));
+      const needed = needs(...triggered.get(attempt.id) ?? ["rated"]);
       for (const [slots, declared] of needed) {
         count(slots, 1);
         const most = bounds.most(slots, began, declared);
         if (held.get(slots) > most) excess.push(`${attempt.id} is number ${held.get(slots)} of ${slots}, which allows ${most}`);
       }
       dequeued.set(attempt.id, (dequeued.get(attempt.id) ?? 0) + 1);
+      if (!needed.length) rated.started.push(attempt.id);
       await attempt.start();
       await sleep(Math.random() * 30);
       for (const [slots] of needed) count(slots, -1);
       await attempt.succeed(1);
       longest = Math.max(longest, performance.now() - began);
-      ended++;
+      if (needed.length) ended++;
     }
   }
 
@@ -116,22 +171,32 @@ test("no limit is exceeded while the lead changes and limits are overridden and 
       [leader, () => leader.child.kill("SIGSTOP"), () => leader.child.kill("SIGCONT")],
       [other, () => other.kill(), () => other.restart({ ready: false })],
     ]) {
+      await rated.more();
       await after(40);
       await end();
       await after(30);
       await back();
       await standsBy(from);
     }
+    await rated.more();
+    isOver = pushes.stopped = true;
   }
 
-  const working = Promise.all([...Array.from({ length: WORKERS }, work), changeLimits()]);
-  await Promise.all([changeLead(), working]);
+  await Promise.all([changeLead(), changeLimits(), ...Array.from({ length: WORKERS }, work), ...KEYS.map((name) => pushes.pushOn(name))]);
   assert.deepEqual(excess, []);
   assert.deepEqual([...dequeued.values()].filter((times) => times !== 1), [], "each run is dequeued once");
-  assert.equal(dequeued.size, RUNS);
+  rated.check(7);
+  assert.equal(dequeued.size, RUNS + 7);
   t.diagnostic(`the longest step of a worker took ${Math.round(longest)} ms`);
   const limits = (await gateway.get("/api/v1/concurrency-limits")).json.data;
-  assert.deepEqual(limits.map(({ name, running, queued }) => [name, running, queued]).sort(), [["per-key", 0, 0], ["shared", 0, 0], ["task/b", 0, 0]]);
+  assert.deepEqual(limits.map(({ name, running, queued }) => [name, running, queued]).sort(), [["per-key", 0, 0], ["rated", 0, 3], ["shared", 0, 0], ["task/b", 0, 0]]);
+  await rated.set(null, null);
+  for (let n = 0; n < 3; n++) await (await worker.take()).succeed(1);
+
+  const pushed = (await gateway.get("/api/v1/runs?filter[tag]=pushed")).json.data;
+  assert.deepEqual(pushed.map(({ id, status }) => [id, status]).sort(), KEYS.flatMap((name) => [...pushes.runs.get(name)].map((id) => [id, "DELAYED"])).sort());
+  assert.equal(pushed.length, KEYS.length, "one run of each debounce key");
+  t.diagnostic(`${pushes.count} pushes`);
   gateway.http.close();
   for (const each of [leader, other]) await each.stop();
 });
