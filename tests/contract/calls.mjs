@@ -107,7 +107,8 @@ export const calls = {
   // queues, bulk actions
   environment_stats_v1: async (w) => { await w.get("/api/v1/environments/stats"); await w.get("/api/v1/environments/stats?since=1h"); await w.get("/api/v1/environments/stats?since=soon"); },
   list_queues_v1: async (w) => { await w.get("/api/v1/queues?page=1&perPage=2"); await w.get("/api/v1/queues?page=0"); },
-  retrieve_queue_v1: async (w) => { await w.get(`${queue}?type=task`); await w.get("/api/v1/queues/nobody"); },
+  retrieve_queue_v1: async (w) => { for (const rest of ["", "&concurrencyKey=k"]) await w.get(`${queue}?type=task${rest}`); await w.get("/api/v1/queues/nobody"); },
+  retrieve_queue_usage_v1: async (w) => { await w.get(`${queue}/usage?type=task`); await w.get("/api/v1/queues/nobody/usage"); },
   pause_queue_v1: async (w) => { for (const action of ["pause", "resume"]) await w.post(`${queue}/pause`, { type: "task", action }); },
   override_queue_concurrency_v1: (w) => w.post(`${queue}/concurrency/override`, { type: "task", concurrencyLimit: 50 }),
   reset_queue_concurrency_v1: async (w) => { for (let i = 0; i < 2; i++) await w.post(`${queue}/concurrency/reset`, { type: "task" }); },

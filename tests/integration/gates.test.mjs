@@ -20,14 +20,15 @@ async function start(t, declared, declaredQueues = [], more = {}) {
   const look = async (id) => (await worker.show(id)).run.waitingFor;
   const trigger = async (task, options) => (await client.triggerTask(task, { payload: 1, options })).id;
   const running = async (name) => (await queues.retrieve({ type: "custom", name })).running;
-  return { gateway, client, worker, look, trigger, running };
+  const queue = async (path, type = "custom") => (await gateway.get(`/api/v1/queues/${path}${path.includes("?") ? "&" : "?"}type=${type}`, { key })).json;
+  return { gateway, client, worker, look, trigger, running, queue };
 }
 
 const gate = (concurrencyLimit, more) => ({ name: "gate", concurrencyLimit, ...more });
 const openai = { queue: "gate" };
 
 test("runs of several tasks hold a slot of a queue that is their gate, next to that queue's own runs", async (t) => {
-  const { gateway, worker, look, trigger, running } = await start(t, [{ id: "a", gates: [openai] }, { id: "b", gates: [openai] }, { id: "c", queue: { name: "gate" } }], [gate(2)]);
+  const { gateway, worker, look, trigger, running, queue } = await start(t, [{ id: "a", gates: [openai] }, { id: "b", gates: [openai] }, { id: "c", queue: { name: "gate" } }], [gate(2)]);
   const [one, two, three, four] = [await trigger("a"), await trigger("c"), await trigger("b"), await trigger("c")];
   const first = await worker.take(one), second = await worker.take(two);
   assert.equal(await worker.dequeue(), undefined);
@@ -37,6 +38,12 @@ test("runs of several tasks hold a slot of a queue that is their gate, next to t
   assert.deepEqual([reason, limitName, limitKey, limit, held], ["gate", "gate", undefined, 2, 2]);
   assert.equal(message, "The gate gate allows 2, and 2 hold it; the run starts when one ends or waits, or when you raise that queue's limit");
   assert.equal((await look(four)).reason, "queue_limit");
+  const ids = (all) => all.map(({ id }) => id), usage = await queue("gate/usage");
+  assert.deepEqual([ids(usage.running).sort(), ids(usage.queued)], [[one, two].sort(), [three, four]]);
+  assert.deepEqual(usage.running.map((run) => [run.taskIdentifier, run.queue]).sort(), [["a", "task/a"], ["c", "gate"]]);
+  assert.deepEqual(usage.keys, [{ name: "gate", concurrencyKey: "", perKey: { current: 2, base: 2, override: null, expiresAt: null }, running: 2, reserved: 0, queued: 1, paused: false }]);
+  const own = await queue("b/usage", "task");
+  assert.deepEqual([own.running, ids(own.queued), own.keys], [[], [three], []]);
   await queues.overrideConcurrencyLimit({ type: "custom", name: "gate" }, 0);
   assert.equal((await look(three)).message, "The gate gate allows 0; raise that queue's limit");
   await queues.resetConcurrencyLimit({ type: "custom", name: "gate" });
@@ -74,13 +81,16 @@ test("without a key the gate counts the run's own, and a declared key is one poo
 });
 
 test("a trigger replaces the gates of its task; each key that it names counts for itself; replays, batch items and delayed runs have them too", async (t) => {
-  const { gateway, client, worker, look, trigger, running } = await start(t, [{ id: "a", gates: [openai], concurrency: { limits: ["limit"] } }, "free"], [gate(1), { name: "users", concurrencyLimit: 1 }], { concurrencyLimits: [{ name: "limit", total: 9 }] });
+  const { gateway, client, worker, look, trigger, running, queue } = await start(t, [{ id: "a", gates: [openai], concurrency: { limits: ["limit"] } }, "free"], [gate(1), { name: "users", concurrencyLimit: 1 }], { concurrencyLimits: [{ name: "limit", total: 9 }] });
   const user = (name) => ({ gates: [{ queue: "users", concurrencyKey: name }] });
   const one = await trigger("a", user("user-17")), two = await trigger("a", user("user-17")), other = await trigger("a", user("user-18"));
   const first = await worker.take(one), third = await worker.take(other);
   assert.equal(await worker.dequeue(), undefined);
   assert.deepEqual([(await look(two)).limitName, (await look(two)).limitKey], ["users", "user-17"]);
   assert.deepEqual([await running("gate"), await running("users")], [0, 2]);
+  const ofNone = await queue("a?concurrencyKey=", "task");
+  assert.deepEqual([ofNone.running, ofNone.queued], [2, 1], "runs without a key");
+  assert.deepEqual((await queue("users/usage")).keys.map(({ concurrencyKey, running }) => [concurrencyKey, running]).sort(), [["user-17", 1], ["user-18", 1]]);
   assert.equal((await gateway.get("/api/v1/concurrency-limits/limit", { key })).json.running, 2, "its limits stay");
   const shown = async (id) => { const { run } = await worker.show(id); return [run.concurrencyLimits, run.gates]; };
   assert.deepEqual(await shown(one), [["limit"], [{ queue: "users", concurrencyKey: "user-17" }]]);
@@ -126,7 +136,7 @@ test("a gate may be the run's own queue, or named twice: it holds one slot", asy
 });
 
 test("pausing a gate, its override and its limit of all keys count", async (t) => {
-  const { gateway, worker, look, trigger } = await start(t, [{ id: "a", gates: [openai] }], [gate(2, { combinedConcurrencyLimit: 3 })]);
+  const { gateway, worker, look, trigger, queue } = await start(t, [{ id: "a", gates: [openai] }], [gate(2, { combinedConcurrencyLimit: 3 })]);
   const custom = { type: "custom", name: "gate" };
   const ids = [];
   for (const concurrencyKey of ["x", "x", "x", "y", "z"]) ids.push(await trigger("a", { concurrencyKey }));
@@ -138,6 +148,9 @@ test("pausing a gate, its override and its limit of all keys count", async (t) =
   const executing = [await worker.take(ids[0]), await worker.take(ids[3]), await worker.take(ids[4])];
   assert.equal(await worker.dequeue(), undefined);
   assert.equal((await look(ids[1])).message, "The gate gate allows 3 in total, and 3 hold it; the run starts when one ends or waits, or when you raise that queue's limit");
+  const figures = ({ concurrencyKey, running, queued, perKey }) => [concurrencyKey, running, queued, perKey.current];
+  assert.deepEqual((await queue("gate/usage")).keys.map(figures).sort(), [["x", 1, 0, 1], ["y", 1, 0, 1], ["z", 1, 0, 1]], "runs that need a gate are not queued there");
+  assert.deepEqual((await Promise.all([queue("a?concurrencyKey=x", "task"), queue("gate?concurrencyKey=new")])).map(figures), [["x", 1, 2, null], ["new", 0, 0, 1]]);
   await executing.pop().succeed(1);
   assert.equal(await worker.dequeue(), undefined, "the override limits each key");
   await queues.resetConcurrencyLimit(custom);

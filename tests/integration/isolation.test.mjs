@@ -221,7 +221,7 @@ class Actor {
       [word, (one) => ({ path: `/api/v1/runs?filter[tag]=${one}` })], [word, (one) => ({ path: `/api/v1/runs?filter[taskIdentifier]=${one}` })],
       [batch, (one) => ({ path: `/api/v1/runs?filter[batch]=${one}` })], [word, (one) => ({ path: `/realtime/v1/runs?offset=-1&tags=${one}` })],
       [run, (one) => ({ path: `/projects/v3/${other.ref}/runs/${one}` })], [run, (one) => ({ path: `/orgs/${one}` })], [run, (one) => ({ path: `/runs/${one}` })],
-      [word, (one) => ({ path: `/api/v1/queues/${one}?type=custom` })], [word, (one) => ({ path: `/api/v1/queues/task%2F${one}?type=task` })],
+      [word, (one) => ({ path: `/api/v1/queues/${one}?type=custom` })], [word, (one) => ({ path: `/api/v1/queues/${one}/usage?type=custom` })], [word, (one) => ({ path: `/api/v1/queues/task%2F${one}?type=task` })],
       [word, (one) => ({ method: "POST", path: `/api/v1/idempotencyKeys/${one}/reset`, body: { taskIdentifier: task } })],
       [other.sub, (one) => ({ path: `/packets/v1/${one}/trigger/packet_1/payload.json?expires=9999999999&signature=${"A".repeat(43)}` })],
       [other.ref === side.ref ? "proj_aaaaaaaaaaaaaaaaaaaa" : other.ref, (one) => ({ path: `/api/v1/projects/${one}/envvars` })],

@@ -66,6 +66,7 @@ test("each key of a queue has a rate of its own, which a kill does not reset", a
   const [second, none2] = [await trigger('y"'), await worker.trigger("a")];
   assert.equal(await worker.dequeue(), undefined);
   for (const id of [again, second, none2]) assert.equal((await look(id)).reason, "rate");
+  assert.deepEqual([(await get(`${queue}?type=custom&concurrencyKey=x`)).rate.available, (await get(`${queue}?type=custom&concurrencyKey=new`)).rate.available], [0, 1]);
   assert.match((await look(none2)).message, /^The queue shared starts 1 run per 1h without a concurrencyKey; the next one in \d+ s$/);
   await (await worker.take(await trigger("z"))).succeed(1);
 

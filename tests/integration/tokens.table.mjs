@@ -76,6 +76,7 @@ export const rows = [
   { route: "GET /api/v1/queues", takes: "key user", of: "queues", at: () => ({}) },
   { route: "GET /api/v1/environments/stats", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: () => ({}) },
   { route: "GET /api/v1/queues/:", takes: "key user", of: "queues", at: () => ({ path: "/api/v1/queues/nobody", query: "type=custom" }), ok: [404] },
+  { route: "GET /api/v1/queues/:/usage", takes: "key user", of: "queues", at: () => ({ path: "/api/v1/queues/nobody/usage", query: "type=custom" }), ok: [404] },
   ...["pause", "singleton", "concurrency/override", "concurrency/reset", "rate"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key user", of: "queues", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
   { route: "GET /api/v1/concurrency-limits", takes: "key user", of: "concurrencyLimits", at: () => ({}) },
   { route: "GET /api/v1/concurrency-limits/:", takes: "key user", of: "concurrencyLimits", at: () => ({ path: "/api/v1/concurrency-limits/nobody" }), ok: [404] },

@@ -9,6 +9,7 @@
 #include "api/queues/limit_expiry.h"
 #include "api/queues/limit_settings.h"
 #include "api/queues/rate_settings.h"
+#include "api/queues/usage.h"
 #include "api/request/paging.h"
 #include "api/request/route.h"
 #include "base/json/members.h"
@@ -24,39 +25,11 @@ enum {
     DAY_S = 24 * 3600,
     TTL_S = 7 * DAY_S,
     TTL_MAX_S = 30 * DAY_S,
-    USAGE_MAX = 100,    /* runs of a kind, and keys, in a usage */
-    USAGE_AMONG = 2048, /* runs that are searched for each kind */
 };
 
 static const char id_prefix[] = "climit_";
 
 /* ---- a limit as clients see it ---- */
-
-/* The limit of the environment holds, too. */
-static void add_current(struct buf *out, const struct queues *queues, uint32_t limit)
-{
-    if (limit == UINT32_MAX)
-        buf_add_text(out, "{\"current\":null");
-    else
-        buf_print(out, "{\"current\":%u", limit < queues->limit ? limit : queues->limit);
-}
-
-static void add_number(struct buf *out, const char *member, bool is_set, uint32_t number)
-{
-    if (is_set && number != UINT32_MAX)
-        buf_print(out, ",\"%s\":%u", member, number);
-    else
-        buf_print(out, ",\"%s\":null", member);
-}
-
-static void add_moment(struct buf *out, const char *member, bool is_set, int64_t time)
-{
-    buf_print(out, ",\"%s\":", member);
-    if (is_set)
-        buf_add_json_time(out, time);
-    else
-        buf_add_text(out, "null");
-}
 
 static void add_id(struct buf *out, struct slice name)
 {
@@ -74,43 +47,20 @@ static void add_limit(struct buf *out, const struct environment *env, struct sli
     const struct queue_settings *settings = &figures.settings;
     add_id(out, name);
     buf_add_text(out, ",\"perKey\":");
-    add_current(out, queues, figures.limit);
-    add_number(out, "base", true, figures.base);
-    add_number(out, "override", settings->overridden, settings->override);
-    add_moment(out, "overriddenAt", settings->overridden, settings->overridden_at);
+    usage_add_current(out, queues, figures.limit);
+    usage_add_number(out, "base", true, figures.base);
+    usage_add_number(out, "override", settings->overridden, settings->override);
+    usage_add_moment(out, "overriddenAt", settings->overridden, settings->overridden_at);
     buf_add_text(out, "},\"total\":");
-    add_current(out, queues, figures.total);
-    add_number(out, "base", true, figures.total_base);
-    add_number(out, "override", settings->total_overridden, settings->total_override);
-    add_moment(out, "overriddenAt", settings->total_overridden,
-               settings->total_overridden_at);
+    usage_add_current(out, queues, figures.total);
+    usage_add_number(out, "base", true, figures.total_base);
+    usage_add_number(out, "override", settings->total_overridden, settings->total_override);
+    usage_add_moment(out, "overriddenAt", settings->total_overridden,
+                     settings->total_overridden_at);
     buf_print(out, "},\"running\":%u,\"reserved\":%u,\"queued\":%u,\"paused\":%s",
               figures.running, figures.reserved, figures.waiting,
               settings->paused ? "true" : "false");
     rate_settings_show(out, env, true, name);
-    buf_add_char(out, '}');
-}
-
-static void add_key(struct buf *out, const struct environment *env, struct slice name,
-                    struct slice key)
-{
-    const struct queues *queues = &env->queues;
-    struct limit_override override;
-    struct queue_figures of_all = limits_figures(queues, name);
-    struct queue_figures figures = limits_key_figures(queues, name, key, &override);
-    bool is_set = override.per_key != UINT32_MAX;
-    buf_add_text(out, "{\"name\":");
-    buf_add_json(out, name);
-    members_add_text(out, "concurrencyKey", key);
-    buf_add_text(out, ",\"perKey\":");
-    add_current(out, queues, figures.limit);
-    add_number(out, "base", true, of_all.limit);
-    add_number(out, "override", is_set, override.per_key);
-    add_moment(out, "expiresAt", is_set, override.until);
-    buf_print(out, "},\"running\":%u,\"reserved\":%u,\"queued\":%u,\"paused\":%s",
-              figures.running, figures.reserved, figures.waiting,
-              figures.settings.paused ? "true" : "false");
-    rate_settings_show_key(out, env, true, name, key);
     buf_add_char(out, '}');
 }
 
@@ -119,7 +69,7 @@ static void reply_limit(struct api_call *call, struct slice name, struct slice k
 {
     struct buf out = { 0 };
     if (key.ptr)
-        add_key(&out, call->env, name, key);
+        usage_add_key(&out, call->env, true, name, key);
     else
         add_limit(&out, call->env, name);
     api_reply_json(call, 200, buf_slice(&out));
@@ -165,66 +115,12 @@ static enum err retrieve(struct api_call *call)
     return refused;
 }
 
-/* ---- usage ---- */
-
-static void add_run(struct buf *out, const struct run *run, enum vocabulary vocabulary)
+static enum err retrieve_usage(struct api_call *call)
 {
-    buf_print(out, "{\"id\":\"%s\",\"status\":\"%s\"", run->id,
-              run_status_name((enum run_status)run->status, vocabulary));
-    members_add_text(out, "taskIdentifier", bytes_slice(run->task));
-    members_add_text(out, "queue", bytes_slice(run->queue));
-    members_add_text(out, "concurrencyKey", bytes_slice(run_rare(run)->concurrency_key));
-    members_add_time(out, "createdAt", run->created_at);
-    members_add_time(out, "startedAt", run->started_at);
-    buf_add_char(out, '}');
-}
-
-/* Adds the runs of a line that need the limit or hold it, after `before` others. Returns how
- * many there are then, at most USAGE_MAX. */
-static size_t add_runs(struct buf *out, const struct api_call *call,
-                       const struct list *line, size_t before)
-{
-    const struct queue_item *items[USAGE_MAX];
-    size_t count = limits_items(&call->env->queues, line, call->params[0], items,
-                                USAGE_MAX - before, USAGE_AMONG);
-    for (size_t i = 0; i < count; i++) {
-        if (before + i)
-            buf_add_char(out, ',');
-        add_run(out, &container_of(items[i], const struct tracked, item)->run,
-                call->vocabulary);
-    }
-    return before + count;
-}
-
-static void add_keys(struct buf *out, const struct api_call *call)
-{
-    struct slice keys[USAGE_MAX];
-    size_t count = limits_keys(&call->env->queues, call->params[0], keys, USAGE_MAX);
-    for (size_t i = 0; i < count; i++) {
-        if (i)
-            buf_add_char(out, ',');
-        add_key(out, call->env, call->params[0], keys[i]);
-    }
-}
-
-/* Runs that wait to resume go before those that have not started. */
-static enum err reply_usage(struct api_call *call)
-{
-    const struct queues *queues = &call->env->queues;
-    struct buf out = { 0 };
     enum err refused = check_known(call, call->params[0]);
-    if (refused)
-        return refused;
-    buf_add_text(&out, "{\"running\":[");
-    add_runs(&out, call, &queues->executing, 0);
-    buf_add_text(&out, "],\"queued\":[");
-    add_runs(&out, call, &queues->line, add_runs(&out, call, &queues->resuming, 0));
-    buf_add_text(&out, "],\"keys\":[");
-    add_keys(&out, call);
-    buf_add_text(&out, "]}");
-    api_reply_json(call, 200, buf_slice(&out));
-    buf_finish(&out);
-    return OK;
+    if (!refused)
+        usage_reply(call, true, call->params[0]);
+    return refused;
 }
 
 /* ---- changes ---- */
@@ -537,7 +433,7 @@ static const struct route routes[] = {
       .query = "concurrencyKey?: string",
       .reply = "ConcurrencyLimit|ConcurrencyLimitKey" },
     { .method = HTTP_GET_, .path = LIMIT "/usage",
-      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = reply_usage,
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = retrieve_usage,
       .id = "retrieve_concurrency_limit_usage_v1",
       .summary = "Retrieve the runs and keys that use a concurrency limit",
       .reply = "ConcurrencyLimitUsage" },

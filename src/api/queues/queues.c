@@ -8,6 +8,7 @@
  * derived from its name, so that it is found without a separate table. */
 #include "api/queues/queue_settings.h"
 #include "api/queues/rate_settings.h"
+#include "api/queues/usage.h"
 #include "api/request/paging.h"
 #include "api/request/route.h"
 #include "base/json/scan.h"
@@ -198,12 +199,33 @@ static enum err list_queues(struct api_call *call)
     return paging_reply(call, queues_count(&call->env->queues), add_queue_at);
 }
 
+static void reply_key(struct api_call *call, struct slice name, struct slice key)
+{
+    struct buf out = { 0 };
+    usage_add_key(&out, call->env, false, name, key);
+    api_reply_json(call, 200, buf_slice(&out));
+    buf_finish(&out);
+}
+
 static enum err retrieve(struct api_call *call)
+{
+    struct buf name = { 0 };
+    struct slice key = api_query(call, "concurrencyKey");
+    enum err refused = find_queue(call, api_query(call, "type"), &name);
+    if (!refused && key.ptr)
+        reply_key(call, buf_slice(&name), key);
+    else if (!refused)
+        reply_queue(call, buf_slice(&name));
+    buf_finish(&name);
+    return refused;
+}
+
+static enum err retrieve_usage(struct api_call *call)
 {
     struct buf name = { 0 };
     enum err refused = find_queue(call, api_query(call, "type"), &name);
     if (!refused)
-        reply_queue(call, buf_slice(&name));
+        usage_reply(call, false, buf_slice(&name));
     buf_finish(&name);
     return refused;
 }
@@ -454,9 +476,16 @@ static const struct route routes[] = {
       .reply = "ListQueuesResult" },
     { .method = HTTP_GET_, .path = QUEUE,
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = retrieve,
-      .id = "retrieve_queue_v1", .summary = "Retrieve a queue",
+      .id = "retrieve_queue_v1",
+      .summary = "Retrieve a queue, or what it allows for one key (runcast's own)",
+      .query = "type?: QueueParamType, concurrencyKey?: string",
+      .reply = "QueueItem|ConcurrencyLimitKey" },
+    { .method = HTTP_GET_, .path = QUEUE "/usage",
+      .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = retrieve_usage,
+      .id = "retrieve_queue_usage_v1",
+      .summary = "Retrieve the runs and keys that use a queue (runcast's own)",
       .query = "type?: QueueParamType",
-      .reply = "QueueItem" },
+      .reply = "ConcurrencyLimitUsage" },
     { .method = HTTP_POST_, .path = QUEUE "/pause",
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = SMALL_BODY, .handle = pause_or_resume,
       .id = "pause_queue_v1", .summary = "Pause or resume a queue",

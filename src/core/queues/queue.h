@@ -289,6 +289,22 @@ static inline uint32_t queues_count(const struct queues *queues)
     return ranking_count(&queues->own.names);
 }
 
+/* running, waiting and limit are those of the key. waiting: items of the queue itself. */
+struct queue_figures queues_key_figures(const struct queues *queues, struct slice queue,
+                                        struct slice key);
+
+/* Writes up to `most` keys of the queue that have something running, borrowed. Returns how
+ * many. */
+size_t queues_keys(const struct queues *queues, struct slice queue, struct slice *keys,
+                   size_t most);
+
+/* Writes up to `most` items of a line of the queues that need a slot of the queue, or hold
+ * one: its own items, and those whose gate it is. In the order of the line. Searches the first
+ * `among` items only. Returns how many. */
+size_t queues_items(const struct queues *queues, const struct list *line,
+                    struct slice queue, const struct queue_item **items, size_t most,
+                    size_t among);
+
 /* ---- limits ---- */
 
 /* Returns true if a limit may have this name: 1 to 128 letters, digits, - and _. */

@@ -236,35 +236,74 @@ struct queue_figures limits_figures(const struct queues *queues, struct slice li
     return figures_of(queue_find(&queues->limits, limit));
 }
 
-struct queue_figures limits_key_figures(const struct queues *queues, struct slice limit,
-                                        struct slice key, struct limit_override *out)
+/* ---- what uses a queue or limit ---- */
+
+static const struct subqueue *pool_of(const struct queue *queue, struct slice key)
 {
-    const struct queue *found = queue_find(&queues->limits, limit);
-    const struct subqueue *pool =
-        found ? table_find(&found->subqueues, queue_name_present(key)) : NULL;
-    struct queue_figures figures = figures_of(found);
+    return queue ? table_find(&queue->subqueues, queue_name_present(key)) : NULL;
+}
+
+static struct queue_figures key_figures_of(const struct queue *queue,
+                                           const struct subqueue *pool)
+{
+    struct queue_figures figures = figures_of(queue);
     figures.running = pool ? pool->running : 0;
     figures.waiting = pool ? pool->waiting : 0;
     figures.limit = pool ? subqueue_limit(pool) : figures.limit;
     figures.reserved = pool && pool->keeper ? figures.reserved : 0;
-    *out = pool ? override_of(pool) : (struct limit_override){ key, UINT32_MAX, 0 };
     return figures;
 }
 
-size_t limits_keys(const struct queues *queues, struct slice limit, struct slice *keys,
-                   size_t most)
+struct queue_figures limits_key_figures(const struct queues *queues, struct slice limit,
+                                        struct slice key, struct limit_override *out)
 {
     const struct queue *found = queue_find(&queues->limits, limit);
+    const struct subqueue *pool = pool_of(found, key);
+    *out = pool ? override_of(pool) : (struct limit_override){ key, UINT32_MAX, 0 };
+    return key_figures_of(found, pool);
+}
+
+/* Returns how many items wait in the share. */
+static uint32_t items_in(const struct subqueue_share *share)
+{
+    uint32_t count = 0;
+    size_t at = 0;
+    if (!share->lanes)
+        return share->items.count;
+    for (const struct subqueue_share *lane; (lane = table_next(share->lanes, &at));)
+        count += lane->items.count;
+    return count;
+}
+
+struct queue_figures queues_key_figures(const struct queues *queues, struct slice queue,
+                                        struct slice key)
+{
+    const struct queue *found = queue_find(&queues->own, queue);
+    const struct subqueue *subqueue = pool_of(found, key);
+    struct queue_figures figures = key_figures_of(found, subqueue);
+    figures.waiting = 0;
+    if (!subqueue)
+        return figures;
+    list_each (link, &subqueue->shares) {
+        const struct subqueue_share *share =
+            container_of(link, const struct subqueue_share, link);
+        figures.waiting += share_resumes(share) ? 0 : items_in(share);
+    }
+    return figures;
+}
+
+static size_t keys_of(const struct queue *queue, struct slice *keys, size_t most)
+{
     size_t at = 0, count = 0;
-    if (!found)
+    if (!queue)
         return 0;
     while (count < most) {
-        const struct subqueue *pool = table_next(&found->overridden, &at);
+        const struct subqueue *pool = table_next(&queue->overridden, &at);
         if (!pool)
             break;
         keys[count++] = subqueue_key(pool);
     }
-    list_each (link, &found->busy) {
+    list_each (link, &queue->busy) {
         const struct subqueue *pool = container_of(link, struct subqueue, busy);
         if (count >= most)
             break;
@@ -274,33 +313,58 @@ size_t limits_keys(const struct queues *queues, struct slice limit, struct slice
     return count;
 }
 
-static bool needs(const struct queue_item *item, const struct queue *limit)
+size_t queues_keys(const struct queues *queues, struct slice queue, struct slice *keys,
+                   size_t most)
+{
+    return keys_of(queue_find(&queues->own, queue), keys, most);
+}
+
+size_t limits_keys(const struct queues *queues, struct slice limit, struct slice *keys,
+                   size_t most)
+{
+    return keys_of(queue_find(&queues->limits, limit), keys, most);
+}
+
+/* Returns true if the item needs a slot of the queue or limit, or holds one. */
+static bool needs(const struct queue_item *item, const struct queue *queue)
 {
     const struct slot_set *set =
         item->running ? slot_demand_set(item->demand) : item->share->class->set;
     for (uint32_t i = 0; i < slot_set_count(set); i++)
-        if (set->limits[i] == limit)
+        if (set->limits[i] == queue)
             return true;
-    return false;
+    return item->subqueue->queue == queue;
 }
 
-size_t limits_items(const struct queues *queues, const struct list *line,
-                    struct slice limit, const struct queue_item **items, size_t most,
-                    size_t among)
+static size_t items_of(const struct queue *queue, const struct list *line,
+                       const struct queue_item **items, size_t most, size_t among)
 {
-    const struct queue *found = queue_find(&queues->limits, limit);
     size_t count = 0;
-    if (!found)
+    if (!queue)
         return 0;
     list_each (link, line) {
         const struct queue_item *item =
             container_of(link, const struct queue_item, in_line);
         if (count >= most || !among--)
             break;
-        if (needs(item, found))
+        if (needs(item, queue))
             items[count++] = item;
     }
     return count;
+}
+
+size_t queues_items(const struct queues *queues, const struct list *line,
+                    struct slice queue, const struct queue_item **items, size_t most,
+                    size_t among)
+{
+    return items_of(queue_find(&queues->own, queue), line, items, most, among);
+}
+
+size_t limits_items(const struct queues *queues, const struct list *line,
+                    struct slice limit, const struct queue_item **items, size_t most,
+                    size_t among)
+{
+    return items_of(queue_find(&queues->limits, limit), line, items, most, among);
 }
 
 struct slice limits_name_at(const struct queues *queues, uint64_t place)
