@@ -79,13 +79,13 @@ function SignedIn({ place }) {
 
   if (place.view === "approve") return <Approve code={place.id} />;
   if (!projects) return <main class="alone">{error ? <Problem error={error} retry={reload} /> : <Loading />}</main>;
-  if (!projects.length) return <main class="alone"><Empty title="No projects"><p>Your organization has no project. Create one on the gateway's machine: <code>runcast project create NAME</code></p></Empty></main>;
+  if (!projects.length) return <main class="alone"><Empty isPage title="No projects"><p>Your organization has no project. Create one on the gateway's machine: <code>runcast project create NAME</code></p></Empty></main>;
   if (place.view === "start") return <main class="alone"><Loading /></main>;
   if (place.view === "find") return <main class="alone"><Find id={place.id} projects={projects} /></main>;
   const project = projects.find(({ externalRef }) => externalRef === place.ref);
   let content;
-  if (!project) content = <Empty title={place.ref ? "Project not found" : "Page not found"}><p>{place.ref && <>Your organizations have no project <code>{place.ref}</code>. </>}<a href={home}>Go to your projects</a></p></Empty>;
-  else if (place.env && !environments.includes(place.env)) content = <Empty title={`Environment ${place.env} not found`}><p>Available environments: {environments.map((env, at) => <>{at > 0 && ", "}<a href={addressOf({ ...place, env })}>{env}</a></>)}.</p></Empty>;
+  if (!project) content = <Empty isPage title={place.ref ? "Project not found" : "Page not found"}><p>{place.ref && <>Your organizations have no project <code>{place.ref}</code>. </>}<a href={home}>Go to your projects</a></p></Empty>;
+  else if (place.env && !environments.includes(place.env)) content = <Empty isPage title={`Environment ${place.env} not found`}><p>Available environments: {environments.map((env, at) => <>{at > 0 && ", "}<a href={addressOf({ ...place, env })}>{env}</a></>)}.</p></Empty>;
   else if (!place.env) content = <NoEnvironment place={place} projects={projects} />;
   else {
     const View = place.view === "ai-help" ? BuildHelp : views[place.view]?.View;

@@ -50,8 +50,10 @@ export function Id({ children }) {
   return <span class="id"><code>{children}</code><Copy text={children} label={`Copy ${children}`} /></span>;
 }
 
-export function Empty({ title, children }) {
-  return <div class="empty"><h2>{title}</h2><div>{children}</div></div>;
+/** What to do where there is nothing to show. isPage: nothing else on the page has a heading. */
+export function Empty({ title, children, isPage = false }) {
+  const Heading = isPage ? "h1" : "h2";
+  return <div class="empty"><Heading>{title}</Heading><div>{children}</div></div>;
 }
 
 export function Problem({ error, retry }) {

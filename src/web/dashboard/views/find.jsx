@@ -34,5 +34,5 @@ export function Find({ id, projects }) {
   });
   useEffect(() => { if (data?.env) go(addressOf({ ...data, view: "runs", id }), { replace: true }); }, [data]);
   if (isLoading || data?.env) return <Loading what="Searching for the run" />;
-  return <Empty title="Run not found"><p>{error?.message ?? <>No environment of your projects has a run <code>{id}</code>.</>}</p><p><a href={home}>Go to your runs</a></p></Empty>;
+  return <Empty isPage title="Run not found"><p>{error?.message ?? <>No environment of your projects has a run <code>{id}</code>.</>}</p><p><a href={home}>Go to your runs</a></p></Empty>;
 }

@@ -106,7 +106,7 @@ export function Shell({ place, project, projects, children }) {
         ))}
       </nav>
       <main id="view" tabIndex={-1} class={lostAt ? "stale" : ""}>
-        {lostAt && <div class="lost" role="status"><span class="spinner" aria-hidden="true" />The gateway has not responded since <Time at={lostAt} />. This page may be out of date; it reconnects by itself.</div>}
+        {lostAt && <div class="lost" role="status"><span class="spinner" aria-hidden="true" /><span>The gateway has not responded since <Time at={lostAt} />. This page may be out of date; it reconnects by itself.</span></div>}
         {children}
       </main>
     </div>
