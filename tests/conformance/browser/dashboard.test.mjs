@@ -104,7 +104,8 @@ describe("signing in", () => {
     assert.match((await runCli(["list-profiles"], { home })).out, new RegExp(`default - ${gateway.url}`));
     assert.match((await runCli(["logout"], { home })).out, /Logged out/);
     await page.goto(link);
-    await page.getByText("unknown login").waitFor();
+    await page.getByRole("heading", { name: "Login not found" }).waitFor();
+    await judge(page);
   });
 
   test("of the CLI on the same machine: login opens the page, and continues by itself when the user approves", async (t) => {

@@ -4,6 +4,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { base } from "../lib/base.js";
+import { home } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { until, useNow } from "../lib/time.js";
@@ -35,12 +36,15 @@ function Approval({ code }) {
   return (
     <main class="sign-in">
       <img src={`${base}/dashboard/icon.svg`} alt="" width="44" height="44" />
-      <h1>{isRefused ? "Login denied" : approved ? "Login approved" : data?.isApproved ? "Login already approved" : "Allow the CLI to sign in as you?"}</h1>
+      <h1>{isRefused ? "Login denied" : approved ? "Login approved" : data?.isApproved ? "Login already approved" : error?.status === 404 ? "Login not found" : "Allow the CLI to sign in as you?"}</h1>
       {isRefused ? <p>The login has ended. No token was issued.</p>
         : approved ? <>
           <p>Paste this code into the terminal that asks for it:</p>
           <p class="row approval"><code>{approved}</code><Copy text={approved} label="Copy code" /></p>
           <p class="dim">Do not share it: whoever started the login can use it to act as you.</p>
+        </> : error?.status === 404 ? <>
+          <p>The login was used or denied, or it has expired. Start again with <code>trigger.dev login</code>.</p>
+          <p><a href={home}>Go to your runs</a></p>
         </> : error ? <Problem error={error} /> : data?.isApproved ? <>
           <p>This login was approved, and its code was shown once. If you no longer have the code, start again with <code>trigger.dev login</code>. If you did not approve the login, deny it.</p>
           {problem && <Problem error={problem} />}
