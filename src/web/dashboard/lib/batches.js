@@ -1,16 +1,16 @@
-// batches.js - loads what the list of batches leaves out: the task, the tags and the counts by status of each batch.
+// batches.js - loads what the list of batches leaves out: the tasks, the tags and the counts by status of each batch.
 import { session } from "./session.js";
 
-const atOnce = 4, cachedMax = 300, ever = "2000-01-01T00:00:00Z";
+const atOnce = 4, cachedMax = 300, newest = 10, ever = "2000-01-01T00:00:00Z";
 const ended = new Map(); // id -> loaded values of a batch that has ended
 
 async function load(place, { id }) {
   const query = (more) => new URLSearchParams({ "filter[batch]": id, "filter[createdAt][from]": ever, ...more });
-  const [counts, { data: [run] }] = await Promise.all([session.request(place, "GET", `/api/v1/runs/counts?${query()}`), session.request(place, "GET", `/api/v1/runs?${query({ "page[size]": 1 })}`)]);
-  return { byStatus: counts.byStatus, task: run?.taskIdentifier, tags: run?.tags ?? [] };
+  const [counts, { data: runs }] = await Promise.all([session.request(place, "GET", `/api/v1/runs/counts?${query()}`), session.request(place, "GET", `/api/v1/runs?${query({ "page[size]": newest })}`)]);
+  return { byStatus: counts.byStatus, tasks: [...new Set(runs.map(({ taskIdentifier }) => taskIdentifier))], tags: runs[0]?.tags ?? [] };
 }
 
-/** Returns the batches, each with byStatus, and with task and tags of its newest run, if these could be loaded. */
+/** Returns the batches, each with byStatus, and with the tasks of its newest runs and the tags of the newest, if these could be loaded. */
 export async function withRuns(place, batches) {
   const found = [];
   for (let at = 0; at < batches.length; at += atOnce)

@@ -75,7 +75,7 @@ function List({ place }) {
   { payload: { to: "bob@example.com" } },
 ]);`}</pre></Empty>}
       {rows.length > 0 && <Table label="Batches" rows={rows} columns={[
-        ["Batch", (one) => <a class="batch-name" title={`${one.task ?? "Batch"} ${one.id}`} href={addressOf({ ...place, id: one.id, query: {} })}><b>{one.task ?? "Batch"}</b> <code class="dim">{one.id}</code></a>, "id-cell"],
+        ["Batch", ({ id, tasks: [task = "Batch", ...others] = [] }) => <a class="batch-name" title={`${[task, ...others].join(", ")} ${id}`} href={addressOf({ ...place, id, query: {} })}><b>{task}</b>{others.length > 0 && <span class="dim nowrap"> +{others.length}</span>} <code class="dim">{id}</code></a>, "id-cell"],
         ["Tags", (one) => one.tags?.length > 0 && <span class="row">{one.tags.slice(0, 2).map((tag) => <Tag key={tag}>{tag}</Tag>)}</span>],
         ["Status", (one) => <State batch={one} byStatus={one.byStatus} />],
         ["Progress", (one) => <span class="progress-cell"><span>{one.endedCount.toLocaleString("en")} / {one.runCount.toLocaleString("en")}</span><Progress byStatus={one.byStatus ?? {}} total={one.runCount} /></span>, "wide-cell"],
