@@ -15,7 +15,7 @@ import { Plot } from "../ui/plot.jsx";
 const ranges = [["15m", "15 minutes", 900], ["1h", "1 hour", 3600], ["6h", "6 hours", 21600]];
 const always = ["completed", "failed"]; // plotted even if all values are 0
 const stuckMs = 60_000, shownFailures = 8, everyMs = 10_000;
-const failedOrExpired = [...failedStatuses, "EXPIRED"].join(",");
+const allFailed = failedStatuses.join(","), failedOrExpired = `${allFailed},EXPIRED`;
 const oldest = cursorOf(`run_${"0".repeat(21)}`); // before every run
 
 const ms = (value) => value < 1000 ? `${Number(value.toPrecision(2))} ms` : duration(value);
@@ -29,7 +29,7 @@ function Figures({ place, data, range }) {
   const runs = (status) => addressOf({ ...place, view: "runs", query: { status, period: range } });
   return (
     <section class="figures" aria-label="Summary">
-      <Figure label="Failure rate" value={percent(bad, good + bad)} tone={bad ? "bad" : ""} note={good + bad ? `${number(bad)} of ${number(good + bad)} finished` : "None finished"} href={runs(failedStatuses.join(","))} />
+      <Figure label="Failure rate" value={percent(bad, good + bad)} tone={bad ? "bad" : ""} note={good + bad ? `${number(bad)} of ${number(good + bad)} finished` : "None finished"} href={runs(allFailed)} />
       <Figure label="Triggered" value={number(triggers)} note={rate(lastMinute(data, 0).triggers)} href={runs()} />
       <Figure label="Completed" value={number(good)} note={expired ? `${number(expired)} expired` : undefined} href={runs("COMPLETED")} />
       <Figure label="Executing" value={number(now.executing)} note={`of ${number(now.concurrencyLimit)}`} href={addressOf({ ...place, view: "runs", query: { status: "EXECUTING" } })} />
@@ -60,7 +60,7 @@ function Tasks({ place, data, range }) {
       {rows.length === 0 ? <p class="pad dim">No task was triggered in this period.</p> : <Table label="Figures by task" rows={rows} rowKey="task" columns={[
         ["Task", ({ task }) => <a class="strong" title={task} href={runs(task)}>{task}</a>],
         ["Runs", ({ triggers }) => number(triggers), "number"],
-        ["Failure rate", ({ task, completed, failed }) => failed ? <a class="rate" href={runs(task, failedStatuses.join(","))}><span class="meter" aria-hidden="true"><i style={{ width: `${failed / (completed + failed) * 100}%` }} /></span>{percent(failed, completed + failed)}</a> : completed ? <span class="dim">0%</span> : <span class="dim">–</span>, "number"],
+        ["Failure rate", ({ task, completed, failed }) => failed ? <a class="rate" href={runs(task, allFailed)}><span class="meter" aria-hidden="true"><i style={{ width: `${failed / (completed + failed) * 100}%` }} /></span>{percent(failed, completed + failed)}</a> : completed ? <span class="dim">0%</span> : <span class="dim">–</span>, "number"],
         ["Expired", ({ expired }) => expired ? number(expired) : <span class="dim">–</span>, "number"],
         ["p50", ({ durationMs }) => durationMs ? duration(durationMs.p50) : <span class="dim">–</span>, "number"],
         ["p95", ({ durationMs }) => durationMs ? duration(durationMs.p95) : <span class="dim">–</span>, "number"],
@@ -71,14 +71,26 @@ function Tasks({ place, data, range }) {
   );
 }
 
-/** The last runs that failed or expired, out of the hundred newest such runs. */
+/** Returns runs that ended alike: by task and status, the last ended first. */
+function alike(runs, endOf) {
+  const groups = new Map();
+  for (const run of [...runs].sort((a, b) => endOf(b) - endOf(a))) {
+    const key = `${run.taskIdentifier} ${run.status}`;
+    groups.set(key, [...groups.get(key) ?? [], run]);
+  }
+  return [...groups.values()];
+}
+
+/** The last runs that failed or expired, out of the hundred newest of both, with one row for each task and status. */
 function Failures({ place }) {
-  const { data } = useQuery([place.ref, place.env, place.branch, "failures"], () => session.request(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": failedOrExpired, "page[size]": 100 })}`), { everyMs });
-  const endOf = ({ finishedAt, updatedAt }) => new Date(finishedAt ?? updatedAt), rows = [...data?.data ?? []].sort((a, b) => endOf(b) - endOf(a)).slice(0, shownFailures);
+  const newest = (status) => session.request(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": status, "page[size]": 100 })}`);
+  const { data } = useQuery([place.ref, place.env, place.branch, "failures"], async () => (await Promise.all([newest(allFailed), newest("EXPIRED")])).flatMap((page) => page.data), { everyMs });
+  const endOf = ({ finishedAt, updatedAt }) => new Date(finishedAt ?? updatedAt), rows = alike(data ?? [], endOf).slice(0, shownFailures);
+  const address = ([run, next]) => addressOf({ ...place, view: "runs", ...next ? { query: { task: run.taskIdentifier, status: run.status } } : { id: run.id } });
   return (
     <section class="panel" aria-label="Recent failures"><header><h2>Recent failures</h2>{rows.length > 0 && <a href={addressOf({ ...place, view: "runs", query: { status: failedOrExpired } })}>Show all</a>}</header><div class="body">
       {data && !rows.length && <p class="dim">No failures in the last 7 days</p>}
-      {rows.map((run) => <a key={run.id} class="run-link" href={addressOf({ ...place, view: "runs", id: run.id })}><span>{run.taskIdentifier}</span><span class="row"><span class="dim"><Time at={endOf(run)} relative /></span><Status status={run.status} /></span></a>)}
+      {rows.map((same) => { const [run] = same; return <a key={run.id} class="run-link" href={address(same)}><span>{run.taskIdentifier}</span><span class="row">{same.length > 1 && <span class="dim">×{same.length}{same.length === 100 && "+"}</span>}<span class="dim"><Time at={endOf(run)} relative /></span><Status status={run.status} /></span></a>; })}
     </div></section>
   );
 }
