@@ -11,7 +11,7 @@ import { NewSecret, Revoke, Rotate } from "./token_dialogs.jsx";
 
 function End({ at }) {
   const now = useNow();
-  return at ? <time dateTime={at} title={wholeTime(at)}>{until(at, now)}</time> : <span class="dim">never</span>;
+  return at ? <time dateTime={at} title={wholeTime(at)}>{until(at, now)}</time> : <span class="dim">Never</span>;
 }
 
 const times = [
