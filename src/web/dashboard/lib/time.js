@@ -28,6 +28,9 @@ export function wholeTime(time) {
     : format({ dateStyle: "full", timeStyle: "long" }).format(date);
 }
 
+/** Mon, 30 Nov 2026, 07:15 UTC. */
+export const minuteTime = (time) => format({ weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" }).format(new Date(time));
+
 /** 412 ms, 3.1 s, 2 min 05 s, 3 h 12 min, 4 d 2 h. */
 export function duration(ms) {
   if (ms === undefined || ms === null || Number.isNaN(ms)) return "–";

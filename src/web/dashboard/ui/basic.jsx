@@ -45,9 +45,9 @@ export function Copy({ text, label = "Copy" }) {
   return <IconButton icon="copy" label={label} onClick={copy} />;
 }
 
-/** An id, with a button that copies it. */
-export function Id({ children }) {
-  return <span class="id"><code>{children}</code><Copy text={children} label={`Copy ${children}`} /></span>;
+/** An id, with a button that copies it. isShort: only its end is shown. */
+export function Id({ children, isShort = false }) {
+  return <span class="id"><code title={isShort ? children : undefined}>{isShort ? `…${children.slice(-8)}` : children}</code><Copy text={children} label={`Copy ${children}`} /></span>;
 }
 
 /** What to do where there is nothing to show. isPage: nothing else on the page has a heading. */
@@ -139,7 +139,7 @@ export function Menu({ label, icon, text, kind = "plain", align = "left", childr
 export function MenuItem({ checked, children, ...rest }) {
   return (
     <button type="button" class="item" aria-pressed={checked} {...rest}>
-      <span class="mark">{checked && <Icon name="check" size={14} />}</span><span>{children}</span>
+      {checked !== undefined && <span class="mark">{checked && <Icon name="check" size={14} />}</span>}<span>{children}</span>
     </button>
   );
 }

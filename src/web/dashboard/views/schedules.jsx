@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { addressOf, go } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
-import { clockTime, until, useNow, wholeTime } from "../lib/time.js";
+import { clockTime, minuteTime, until, useNow, wholeTime } from "../lib/time.js";
 import { Button, Dialog, Empty, Field, Loading, Page, Problem, Status, Table, Time } from "../ui/basic.jsx";
 import { attempt } from "../ui/toast.jsx";
 import { currentWorker } from "./test.jsx";
@@ -41,7 +41,7 @@ function ScheduleDialog({ place, schedule, onClose, onDone }) {
       <Field label="Cron" value={values.cron} onInput={set("cron")} error={!isZone && next.error?.message} hint={next.data ? with24Hours(next.data.description) : "minute hour day month weekday"} />
       <Field label="Time zone" list="zones" value={values.timezone} onInput={set("timezone")} error={wrongZone} />
       <datalist id="zones">{(zones?.timezones ?? []).map((zone) => <option key={zone} value={zone} />)}</datalist>
-      {next.data && <div><h3>Next five runs</h3><ol class="next">{next.data.next.map((time) => <li key={time} title={time}>{wholeTime(time)}</li>)}</ol></div>}
+      {next.data && <div><h3>Next five runs</h3><ol class="next">{next.data.next.map((time) => <li key={time} title={time}>{minuteTime(time)}</li>)}</ol></div>}
       <details><summary>More options</summary><div class="stack more-options">
         <Field label="External id" value={values.externalId} onInput={set("externalId")} hint="Passed to each run, for example the id of a customer." />
         {!schedule && <Field label="Deduplication key" value={values.deduplicationKey} onInput={set("deduplicationKey")} hint="A second schedule with the same key replaces the first." />}

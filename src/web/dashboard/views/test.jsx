@@ -75,7 +75,7 @@ function TaskForm({ place, task }) {
           <Field label="Version" value={options.version ?? ""} onInput={set("version")} />
         </div></details>
         <Button type="submit" kind="primary" icon="test" busy={isBusy} disabled={Boolean(error)}>Trigger {task.slug}</Button>
-        <p class="hint">or press <kbd>{isMac ? "⌘" : "Ctrl"}</kbd> <kbd>Enter</kbd></p>
+        <p class="hint wide-only">or press <kbd>{isMac ? "⌘" : "Ctrl"}</kbd> <kbd>Enter</kbd></p>
       </div></section></aside>
     </form>
   );

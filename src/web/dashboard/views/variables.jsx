@@ -29,7 +29,7 @@ function VariableDialog({ place, variable, names, onClose, onDone }) {
 function Value({ variable }) {
   const [isShown, setShown] = useState(false);
   if (variable.isSecret) return <span class="dim">Secret</span>;
-  return <span class="row"><code class={isShown ? "value" : undefined}>{isShown ? variable.value : "••••••••"}</code><Button kind="small ghost" aria-pressed={isShown} aria-label={`${isShown ? "Hide" : "Show"} ${variable.name}`} onClick={() => setShown(!isShown)}>{isShown ? "Hide" : "Show"}</Button>{isShown && <Copy text={variable.value} label={`Copy the value of ${variable.name}`} />}</span>;
+  return <span class="row"><code class={isShown ? "value" : undefined}>{isShown ? variable.value : "••••••••"}</code><span class="key"><Button kind="small ghost" aria-pressed={isShown} aria-label={`${isShown ? "Hide" : "Show"} ${variable.name}`} onClick={() => setShown(!isShown)}>{isShown ? "Hide" : "Show"}</Button>{isShown && <Copy text={variable.value} label={`Copy the value of ${variable.name}`} />}</span></span>;
 }
 
 export function Variables({ place }) {
@@ -41,7 +41,7 @@ export function Variables({ place }) {
       {!data && !error && <Loading />}
       {data && !data.length && <Empty title="No variables"><p>Tasks find the variables that you add here in <code>process.env</code>, from their next run on. Values are stored encrypted.</p></Empty>}
       {data?.length > 0 && <Table label="Variables" rowKey="name" rows={[...data].sort((a, b) => a.name.localeCompare(b.name))} columns={[
-        ["Name", (one) => <code>{one.name}</code>], ["Value", (one) => <Value variable={one} />],
+        ["Name", (one) => <code>{one.name}</code>, "name-cell"], ["Value", (one) => <Value variable={one} />],
         ["Actions", (one) => <span class="row-end flat"><Button kind="small" aria-label={`Edit ${one.name}`} onClick={() => setDialog({ edit: true, variable: one })}>Edit…</Button><IconButton icon="trash" label={`Delete ${one.name}`} onClick={() => setDialog({ remove: one })} /></span>, "actions-cell"],
       ]} />}
       {dialog?.edit && <VariableDialog place={place} variable={dialog.variable} names={data.map(({ name }) => name)} onClose={() => setDialog()} onDone={reload} />}

@@ -41,7 +41,7 @@ const answer = await wait.forToken<{ approved: boolean }>(token);`}</pre></Empty
       {rows.length > 0 && <Table label="Waitpoints" rows={rows} columns={[
         ["Waiting run", (one) => one.waitingRun ? <a class="batch-name" title={`${one.waitingRun.taskIdentifier} ${one.waitingRun.id}`} href={addressOf({ ...place, view: "runs", id: one.waitingRun.id, query: {} })}><b>{one.waitingRun.taskIdentifier}</b> <code class="dim">…{one.waitingRun.id.slice(-8)}</code></a> : <span class="dim">{one.status === "WAITING" ? "None yet" : "–"}</span>],
         ["Waiting for", (one) => one.waitingRun ? age(now - new Date(one.waitingRun.since)) : <span class="dim">–</span>, "number"],
-        ["Token", (one) => <Id>{one.id}</Id>, "id-cell"],
+        ["Token", (one) => <Id isShort>{one.id}</Id>],
         !status && ["Status", (one) => <span class={`status ${tones[one.status]?.[1] ?? "off"}`}><i />{tones[one.status]?.[0] ?? one.status}</span>],
         ["Tags", (one) => <span class="row">{(one.tags ?? []).map((tag) => <Tag key={tag}>{tag}</Tag>)}</span>],
         ["Created", (one) => <Time at={one.createdAt} relative />, "number wide-cell-only"],
