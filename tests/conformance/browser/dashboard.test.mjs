@@ -146,6 +146,7 @@ describe("runs", () => {
     gateway.child.kill("SIGKILL"); // its supervise role survives, and holds its standard error
     await page.getByText("Connecting", { exact: true }).waitFor();
     await page.getByText("The gateway has not responded since").waitFor();
+    await judge(page);
     assert.match(await page.locator("main").getAttribute("class"), /stale/);
     gateway.http.close();
     await gateway.restart();
@@ -172,10 +173,12 @@ describe("runs", () => {
     await page.waitForURL(/tag=filtered/);
     await until(async () => (await page.locator(".run-row").count()) === 1, { what: "one row" });
     await page.getByRole("button", { name: "Status", exact: true }).click();
+    await judge(page);
     await page.locator(".menu").getByText("Failed").click();
     await page.waitForURL(/status=FAILED/);
     await page.getByText("No runs match").waitFor();
     await page.keyboard.press("Escape");
+    await judge(page);
     await page.goBack();
     await row(page, id).waitFor();
     for (const text of [id, id.slice(0, -6)]) {
@@ -196,8 +199,11 @@ describe("runs", () => {
     await page.getByText("2 selected").waitFor();
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+    await judge(page);
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Cancel…" }).click();
+    await page.getByRole("button", { name: "Cancel 2 runs" }).waitFor();
+    await judge(page);
     await page.getByRole("button", { name: "Cancel 2 runs" }).click();
     await page.getByText("Done. 2 canceled").waitFor();
     await judge(page);
@@ -230,6 +236,9 @@ describe("runs", () => {
     assert.equal(await row(page, data[0].id).count(), 0, "a child");
     const name = row(page, id).locator(".what a");
     assert.ok(await name.evaluate((link) => link.scrollWidth <= link.clientWidth), "the name is not cut");
+    await page.getByRole("button", { name: "Columns" }).click();
+    await judge(page);
+    await page.keyboard.press("Escape");
     for (const [column, text] of [["Payload", '"order":"70"'], ["Source", "API"], ["Queue", "task/process-order"]]) {
       await page.getByRole("button", { name: "Columns" }).click();
       await page.locator(".menu").getByRole("button", { name: column }).click();
@@ -293,10 +302,12 @@ describe("a run", () => {
       await shows(page.getByRole("dialog"), text);
       assert.ok(!(await page.getByRole("dialog").textContent()).includes("task/process-order"), "the task's own queue is its default");
     }
+    await judge(page);
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Replay…" }).click();
     await page.getByRole("textbox", { name: "Payload" }).fill('{"order": "78"');
     await page.getByText("Invalid JSON").waitFor();
+    await judge(page);
     await page.getByRole("textbox", { name: "Payload" }).fill(JSON.stringify(order(78)));
     await page.getByRole("button", { name: "Replay", exact: true }).click();
     await page.waitForURL((url) => /\/runs\/run_/.test(url.pathname) && !url.pathname.includes(id));
@@ -322,6 +333,7 @@ describe("a run", () => {
     await shows(page.locator(".page-head"), "Executing");
     await shows(page.getByRole("region", { name: "Metadata" }), "done");
     await page.getByRole("button", { name: "Cancel…" }).click();
+    await judge(page);
     await page.getByRole("button", { name: "Cancel run" }).click();
     await shows(page.locator(".page-head"), "Canceled");
   });
@@ -418,6 +430,9 @@ describe("a run", () => {
     assert.equal(await line.locator(".bar-line").count(), 0, "no time of execution");
     assert.ok(!(await page.getByRole("region", { name: "Details" }).textContent()).includes("Attempts"));
     await judge(page);
+    await page.getByRole("button", { name: "Reschedule…" }).click();
+    await judge(page);
+    await page.keyboard.press("Escape");
     await gateway.post(`/api/v2/runs/${id}/cancel`, {});
     await world.reaches(expired, "EXPIRED");
     await page.goto(gateway.url + at(`runs/${expired}`));
@@ -429,16 +444,21 @@ describe("a run", () => {
   test("that does not exist is reported as not found, and so is another user's project", async (t) => {
     const page = await open(t, at("runs/run_217aaaaaaaaaaaaaaaaaa"));
     await page.getByRole("heading", { name: "Run not found" }).waitFor();
+    await judge(page);
     await page.getByRole("link", { name: "Search all environments" }).click();
     await page.getByText("No environment of your projects has a run").waitFor();
+    await judge(page);
     await page.goto(`${gateway.url}/projects/v3/proj_somebodyelsesaaaaaaa/runs`);
     await page.getByRole("heading", { name: "Project not found" }).waitFor();
+    await judge(page);
     await page.goto(gateway.url + at("nonsense"));
     await page.getByRole("heading", { name: "Page not found" }).waitFor();
+    await judge(page);
     for (const env of ["nonsense", "constructor"]) {
       await page.goto(gateway.url + at("runs", { env }));
       await page.getByRole("heading", { name: `Environment ${env} not found` }).waitFor();
     }
+    await judge(page);
   });
 });
 
@@ -493,6 +513,7 @@ describe("the other views", () => {
     await shows(page.getByRole("region", { name: "Environment" }), "at a time");
     await shows(page.getByRole("row").filter({ hasText: "send-email" }), "(environment)");
     await page.getByRole("button", { name: "Pause all…" }).click();
+    await judge(page);
     await page.getByRole("button", { name: /^Pause \d+ queues/ }).click();
     await shows(line, "Paused");
     await page.getByRole("button", { name: "Resume all…" }).click();
@@ -661,11 +682,14 @@ describe("the other views", () => {
     await line.getByRole("button", { name: "Edit…" }).click();
     await page.getByLabel("Cron").fill("30 8 * * 2");
     await page.locator(".next li").first().waitFor();
+    await page.getByText("More options").click();
+    await judge(page);
     await page.getByRole("button", { name: "Save" }).click();
     const edited = page.getByRole("row").filter({ hasText: "30 8 * * 2" });
     await edited.getByRole("switch").click();
     await shows(edited, "Off");
     await edited.getByRole("button", { name: "Delete" }).click();
+    await judge(page);
     await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
     await edited.waitFor({ state: "detached" });
   });
@@ -686,10 +710,12 @@ describe("the other views", () => {
   test("variables: a secret is written, and never shown", async (t) => {
     const page = await open(t, at("variables"));
     await page.getByRole("heading", { name: "No variables" }).waitFor();
+    await judge(page);
     for (const [name, value, isSecret] of [["LOG_LEVEL", "info", false], ["API_TOKEN", "s3cret", true]]) {
       await page.getByRole("button", { name: "New variable" }).click();
       await page.getByRole("textbox", { name: "Name" }).fill(name);
       await page.getByRole("textbox", { name: "Value" }).fill(value);
+      if (isSecret) await judge(page);
       await page.getByLabel(/Secret: only/).setChecked(isSecret);
       await page.getByRole("button", { name: "Add" }).click();
       await page.getByRole("row").filter({ hasText: name }).waitFor();
@@ -698,7 +724,11 @@ describe("the other views", () => {
     await page.getByText("info", { exact: true }).waitFor();
     await judge(page);
     assert.ok(!(await page.content()).includes("s3cret"));
+    await page.getByRole("button", { name: "Edit API_TOKEN" }).click();
+    await judge(page);
+    await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Delete API_TOKEN" }).click();
+    await judge(page);
     await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
     await page.getByRole("row").filter({ hasText: "API_TOKEN" }).waitFor({ state: "detached" });
   });
@@ -717,6 +747,8 @@ describe("the other views", () => {
     const older = page.getByRole("row").filter({ has: page.getByRole("button", { name: /Make .* the current/ }) });
     await until(async () => await older.count() === 1, { what: "the second version is promoted, and shown as the current one" });
     await older.getByRole("button").click();
+    await page.getByRole("button", { name: /Roll back to/ }).waitFor();
+    await judge(page);
     await page.getByRole("button", { name: /Roll back to/ }).click();
     await until(async () => (await gateway.get("/api/v1/deployments/current", { key: keys.prod })).json.shortCode === link.split("/").at(-1), { what: "the first version is the current one again" });
     await judge(page);
@@ -866,6 +898,7 @@ describe("the other views", () => {
     await page.getByRole("link", { name: "Queues" }).click();
     await page.getByRole("heading", { name: "Queues" }).waitFor();
     await page.getByRole("button", { name: "Appearance and account" }).click();
+    await judge(page);
     await page.getByRole("button", { name: "UTC" }).click();
     await page.getByRole("button", { name: "Dark" }).click();
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
@@ -881,6 +914,12 @@ describe("preview", () => {
     await page.goto(gateway.url + at("runs", { env: "preview" }));
     await page.waitForURL((url) => url.searchParams.get("branch") === branch);
     await page.getByRole("heading", { name: "No runs in preview yet" }).waitFor();
+    for (const [view, heading] of Object.entries({ runs: "No runs in preview yet", batches: "No batches", queues: "No queues yet", limits: "No concurrency limits", schedules: "No schedules", waitpoints: "No waiting tokens", variables: "No variables", deployments: "No deployments in preview", workers: "No version in preview", test: "No tasks in preview" })) {
+      await page.goto(gateway.url + at(view, { env: "preview", branch }));
+      await page.getByRole("heading", { name: heading }).waitFor();
+      await judge(page);
+    }
+    await page.goto(gateway.url + at("runs", { env: "preview", branch }));
     const headers = { authorization: `Bearer ${keys.preview}`, "content-type": "application/json", "x-trigger-branch": Buffer.from(branch).toString("latin1") };
     const { id } = await (await fetch(`${gateway.url}/api/v1/tasks/send-email/trigger`, { method: "POST", headers, body: '{"payload":"{}"}' })).json();
     await row(page, id).waitFor();
