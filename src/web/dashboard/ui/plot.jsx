@@ -21,9 +21,9 @@ function widthOfLabels(labels) {
 }
 
 /** times: seconds; series: [{ label, tone, values, now }]; now: the value in the legend, if it is not the last value;
- * unit: formats a value; isWhole: values are counts, so no tick is between two of them; per: follows the title; none: shown
+ * unit: formats a value; isWhole: values are counts, so no tick is between two of them; steps: possible distances between ticks; per: follows the title; none: shown
  * if there is no value above 0. The first series is drawn above the others. */
-export function Plot({ title, per, none, times, series, unit = (value) => value.toLocaleString("en"), from, to, isWhole = false }) {
+export function Plot({ title, per, none, times, series, unit = (value) => value.toLocaleString("en"), from, to, isWhole = false, steps }) {
   const box = useRef(), { theme, clock } = useSettings(), plot = useRef();
   const drawn = [...series].reverse(), data = [times, ...drawn.map(({ values }) => values)], latest = useRef(data), range = useRef([from, to]);
   const isEmpty = none && series.every(({ values }) => !values.some(Boolean));
@@ -39,7 +39,7 @@ export function Plot({ title, per, none, times, series, unit = (value) => value.
         width: widthOf(box.current), height, padding: [10, edge, 0, 0], legend: { show: false }, cursor: { y: false, points: { size: 6 } },
         tzDate: (ts) => clock === "utc" ? UPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000),
         scales: { x: { range: () => range.current }, y: { range: (_, __, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
-        axes: [{ ...axis, size: 26, space: 64, values: "{HH}:{mm}" }, { ...axis, size: (_, labels) => widthOfLabels(labels), space: 32, values: (_, ticks) => ticks.map((tick) => (isWhole && tick % 1) || (isEmpty && tick) ? "" : tick ? unit(tick) : "0") }],
+        axes: [{ ...axis, size: 26, space: 64, values: "{HH}:{mm}" }, { ...axis, size: (_, labels) => widthOfLabels(labels), space: 32, ...steps && { incrs: steps }, values: (_, ticks) => ticks.map((tick) => (isWhole && tick % 1) || (isEmpty && tick) ? "" : tick ? unit(tick) : "0") }],
         series: [{}, ...drawn.map(({ label, tone }) => ({ label, stroke: color(tone), fill: `color-mix(in srgb, ${color(tone)} 12%, transparent)`, width: 1.5, points: { show: true, size: 4, fill: color(tone), filter: (self, at) => lonely(self.data[at]) }, spanGaps: false }))],
       }, latest.current, box.current);
     };

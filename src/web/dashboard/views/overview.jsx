@@ -19,6 +19,9 @@ const allFailed = failedStatuses.join(","), failedOrExpired = `${allFailed},EXPI
 const oldest = cursorOf(`run_${"0".repeat(21)}`); // before every run
 
 const ms = (value) => value < 1000 ? `${Number(value.toPrecision(2))} ms` : duration(value);
+const tick = (value) => ms(value).replace(/ 00 (s|min)$/, "");
+const [second, minute, hour, day] = [1000, 60_000, 3_600_000, 86_400_000];
+const steps = [.1, .5, 1, 5, 10, 50, 100, 500, ...[1, 5, 15, 30].map((n) => n * second), ...[1, 2, 5, 10, 30].map((n) => n * minute), ...[1, 2, 6, 12].map((n) => n * hour), ...[1, 2, 5, 10, 50, 100].map((n) => n * day)];
 const number = (value) => value.toLocaleString("en");
 const short = (value) => value >= 1000 ? `${(value / 1000).toFixed(1)}k` : `${Math.round(value * 10) / 10}`;
 const rate = (value) => `${short(value)}/min`;
@@ -90,7 +93,7 @@ function Failures({ place }) {
   return (
     <section class="panel" aria-label="Recent failures"><header><h2>Recent failures</h2>{rows.length > 0 && <a href={addressOf({ ...place, view: "runs", query: { status: failedOrExpired } })}>Show all</a>}</header><div class="body">
       {data && !rows.length && <p class="dim">No failures in the last 7 days</p>}
-      {rows.map((same) => { const [run] = same; return <a key={run.id} class="run-link" href={address(same)}><span>{run.taskIdentifier}</span><span class="row">{same.length > 1 && <span class="dim">×{same.length}{same.length === 100 && "+"}</span>}<span class="dim"><Time at={endOf(run)} relative /></span><Status status={run.status} /></span></a>; })}
+      {rows.map((same) => { const [run] = same; return <a key={run.id} class="run-link" href={address(same)}><span>{run.taskIdentifier}<small class="when">{same.length > 1 && `×${same.length}${same.length < 100 ? "" : "+"}, last `}<Time at={endOf(run)} relative /></small></span><Status status={run.status} /></a>; })}
     </div></section>
   );
 }
@@ -108,8 +111,8 @@ function Plots({ data, seconds }) {
       <Plot title="Triggered" per="per minute" {...common} unit={short} series={[perMinute("last minute", "triggers", "accent")]} />
       <Plot title="Finished" per="per minute" {...common} unit={short} series={[perMinute("completed", "good", "good"), perMinute("failed", "bad", "bad"), perMinute("canceled", "canceled", "off"), perMinute("expired", "expired", "wait")].filter(({ label, values }) => always.includes(label) || values.some(Boolean))} />
       <Plot title="Queued" none="No runs were queued" {...common} isWhole series={[{ label: "runs", tone: "wait", values: of("queued"), now: data.now.queued }]} />
-      <Plot title="Oldest queued" none="No runs were queued" {...common} unit={ms} series={[{ label: "wait time", tone: "wait", values: of("oldest"), now: data.now.oldestQueuedMs }]} />
-      {plots.hasDeliveries && <Plot title="Commit-to-subscriber latency" {...common} unit={ms} series={[{ label: "p99", tone: "pause", values: of("p99") }, { label: "p50", tone: "run", values: of("p50") }]} />}
+      <Plot title="Oldest queued" none="No runs were queued" {...common} unit={tick} steps={steps} series={[{ label: "wait time", tone: "wait", values: of("oldest"), now: data.now.oldestQueuedMs }]} />
+      {plots.hasDeliveries && <Plot title="Commit-to-subscriber latency" {...common} unit={tick} steps={steps} series={[{ label: "p99", tone: "pause", values: of("p99") }, { label: "p50", tone: "run", values: of("p50") }]} />}
     </div>
   );
 }
