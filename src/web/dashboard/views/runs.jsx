@@ -165,7 +165,9 @@ function NoRuns({ place, filter }) {
   if (!isOpen) return <Empty title="No runs match"><p>New runs that match the filter appear here. <a href={addressOf({ ...place, view: "runs" })}>Show all runs</a></p></Empty>;
   return (
     <Empty title={`No runs in ${place.env} yet`}>
-      <p>{place.env === "dev" ? <>Start a worker in your project, <code>npx trigger.dev@4.8.3 dev</code>, then trigger a task:</> : <>Deploy your project, <code>{deployCommand(place)}</code>, then trigger a task:</>}</p>
+      <p>{place.env === "dev" ? "Start a worker in your project:" : "Deploy your project:"}</p>
+      <pre>{place.env === "dev" ? "npx trigger.dev@4.8.3 dev" : deployCommand(place)}</pre>
+      <p>Then trigger a task:</p>
       <pre>{`await tasks.trigger("hello-world", { name: "Ada" });`}</pre>
       <p>or <a href={addressOf({ ...place, view: "test" })}>trigger one here</a>. The run appears immediately.</p>
     </Empty>

@@ -89,7 +89,8 @@ export function Test({ place }) {
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
       {data && !tasks.length && <Empty title={`No tasks in ${place.env}`}>
-        <p>{place.env === "dev" ? <>Start a worker in your project: <code>npx trigger.dev@4.8.3 dev</code></> : <>Deploy your project: <code>{deployCommand(place)}</code></>}</p>
+        <p>{place.env === "dev" ? "Start a worker in your project:" : "Deploy your project:"}</p>
+        <pre>{place.env === "dev" ? "npx trigger.dev@4.8.3 dev" : deployCommand(place)}</pre>
         <p><Button onClick={reload}>Check again</Button></p>
       </Empty>}
       {chosen && <>
