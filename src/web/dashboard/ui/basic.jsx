@@ -47,7 +47,7 @@ export function Copy({ text, label = "Copy" }) {
 
 /** An id, with a button that copies it. isShort: only its end is shown. */
 export function Id({ children, isShort = false }) {
-  return <span class="id"><code title={isShort ? children : undefined}>{isShort ? `…${children.slice(-8)}` : children}</code><Copy text={children} label={`Copy ${children}`} /></span>;
+  return <span class="id"><code class={isShort ? "nowrap" : undefined} title={isShort ? children : undefined}>{isShort ? `…${children.slice(-8)}` : children}</code><Copy text={children} label={`Copy ${children}`} /></span>;
 }
 
 /** What to do where there is nothing to show. isPage: nothing else on the page has a heading. */

@@ -26,8 +26,8 @@ const cost = ({ costInCents = 0, baseCostInCents = 0 }) => costInCents + baseCos
 
 /** id -> title, width in the grid, and cell; isWide: only on wide screens. */
 export const columns = {
-  state: { title: "Status", width: "182px", class: "state", cell: ({ run }) => <Status status={run.status} /> },
-  tags: { title: "Tags", width: "minmax(0, 1.5fr)", class: "tags", cell: Tags },
+  state: { title: "Status", width: "clamp(132px, 12.6vw, 182px)", class: "state", cell: ({ run }) => <Status status={run.status} /> },
+  tags: { title: "Tags", width: "minmax(72px, 1.5fr)", class: "tags", cell: Tags },
   source: { title: "Source", width: "minmax(0, 1fr)", class: "dim-cell", cell: Source },
   payload: { title: "Payload", width: "minmax(0, 2fr)", class: "dim-cell", cell: Payload },
   queue: { title: "Queue", width: "minmax(0, 1fr)", class: "dim-cell", cell: ({ run }) => run.queue },
@@ -36,7 +36,7 @@ export const columns = {
   cost: { title: "Cost", width: "84px", class: "number", cell: ({ run }) => cost(run) },
   duration: { title: "Duration", width: "100px", class: "number", cell: ({ run, now }) => duration(runDuration(run, now)) },
   created: { title: "Created", width: "134px", class: "number", cell: ({ run }) => clockTime(run.createdAt) },
-  age: { title: "Age", width: "68px", class: "number age", cell: ({ run, now }) => <span onPointerEnter={(event) => { event.currentTarget.title = wholeTime(run.createdAt); }}>{age(now - new Date(run.createdAt))}</span> },
+  age: { title: "Age", width: "78px", class: "number age", cell: ({ run, now }) => <span onPointerEnter={(event) => { event.currentTarget.title = wholeTime(run.createdAt); }}>{age(now - new Date(run.createdAt))}</span> },
 };
 const optional = Object.keys(columns).filter((id) => id !== "state");
 
