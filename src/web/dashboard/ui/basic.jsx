@@ -50,7 +50,7 @@ export function Id({ children, isShort = false }) {
   return <span class="id"><code class={isShort ? "nowrap" : undefined} title={isShort ? children : undefined}>{isShort ? `…${children.slice(-8)}` : children}</code><Copy text={children} label={`Copy ${children}`} /></span>;
 }
 
-/** What to do where there is nothing to show. isPage: nothing else on the page has a heading. */
+/** Stands in place of missing content and names the next step. isPage: its title is the only heading of the page. */
 export function Empty({ title, children, isPage = false }) {
   const Heading = isPage ? "h1" : "h2";
   return <div class="empty"><Heading>{title}</Heading><div>{children}</div></div>;
