@@ -226,6 +226,7 @@ static void end(struct sim *sim)
     loop_turn(world->loop, STORE_RETRY_MS); /* retries work that the store has refused */
     come_to_rest(sim);
     workload_check_waits(&sim->workload);
+    pushes_check_repetitions(&sim->workload.pushes);
     staff_check_rest(&sim->workload.staff);
     come_to_rest(sim);
     let_time_pass(sim);
@@ -270,10 +271,11 @@ static void print_result(const struct sim *sim)
         rows += sim->clients[i]->mirror.applied;
     }
     printf("ok %s: %zu runs, %llu changes, %u rows, %u syncs, %lld conflated, %u cuts, "
-           "%u crashes, %u acknowledged, %u refused\n",
+           "%u crashes, %u acknowledged, %u refused, %u of %u pushes joined, %u repeated\n",
            sim_title, sim->ledger->count, (unsigned long long)sim->ledger->seq, rows, syncs,
            (long long)gaps_of(sim), sim->cuts, sim->crashes, sim->workload.acknowledged,
-           sim->workload.refused);
+           sim->workload.refused, sim->workload.pushes.joined, sim->workload.pushes.sent,
+           sim->workload.pushes.repeated);
     fflush(stdout);
 }
 

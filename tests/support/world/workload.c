@@ -518,6 +518,9 @@ void workload_init(struct workload *workload, struct world *world, struct draws 
     relays_init(&workload->relays, world, draws);
     workload->relays.under_way = &workload->under_way;
     workload->relays.dead = &workload->dead;
+    pushes_init(&workload->pushes, world, draws);
+    workload->pushes.under_way = &workload->under_way;
+    workload->pushes.dead = &workload->dead;
     staff_init(&workload->staff, world, draws);
 }
 
@@ -533,7 +536,9 @@ void workload_finish(struct workload *workload)
 void workload_step(struct workload *workload)
 {
     uint32_t choice = draw(workload->draws, 100);
-    if (choice < 14)
+    if (choice < 3)
+        pushes_step(&workload->pushes);
+    else if (choice < 14)
         trigger_run(workload);
     else if (choice < 18)
         trigger_batch(workload);
@@ -631,6 +636,7 @@ void workload_check_waits(struct workload *workload)
 void workload_check_end(struct workload *workload)
 {
     relays_check(&workload->relays);
+    pushes_check_repetitions(&workload->pushes);
     list_each (link, &workload->batches)
         check_batch(workload, container_of(link, struct batch_note, link));
     list_each (link, &workload->ledger->stories)

@@ -1,6 +1,6 @@
 /* workload.h - the users and workers of a simulation, drawn from the seed.
  *
- * Triggers with keys, requests, tags and parents; batches; cancels, tags, metadata;
+ * Triggers with keys, requests, tags and parents, debounced ones; batches; cancels, tags, metadata;
  * workers that take runs through their lives. It records everything acknowledged, and
  * checks at the end that all of it holds. */
 #pragma once
@@ -8,6 +8,7 @@
 #include "core/engine/attempts.h"
 #include "core/engine/run_commands.h"
 #include "tests/support/fakes/ledger.h"
+#include "tests/support/world/pushes.h"
 #include "tests/support/world/relays.h"
 #include "tests/support/world/sim.h"
 #include "tests/support/world/staff.h"
@@ -27,6 +28,7 @@ struct workload {
     struct ledger *ledger;
     struct draws *draws;
     struct relays relays;
+    struct pushes pushes;
     struct staff staff;
     struct list triggers; // trigger_work::link
     struct list batches;  // batch_note::link; complete or absent at the end
