@@ -130,6 +130,30 @@ test("a trigger that names a limit twice holds it once", async (t) => {
   await gateway.stop();
 });
 
+test("neither a trigger nor a replay adds a set of limits when the runs of an environment need 1,000", async (t) => {
+  const limits = Array.from({ length: 40 }, (_, i) => ({ name: `l${i}`, total: 1 }));
+  const { gateway, worker } = await start(t, ["a"], limits);
+  const pairs = limits.flatMap(({ name }) => limits.map((other) => [name, other.name])).filter(([one, other]) => one !== other);
+  const batch = async (sets) => {
+    const { status, json, text } = await gateway.post("/api/v1/tasks/batch", { items: sets.map((concurrency) => ({ task: "a", payload: 1, options: { concurrency } })) }, { key });
+    assert.equal(status, 202, text);
+    return json.runs.map((run) => run.id ?? run);
+  };
+  const [old] = await batch(pairs.slice(1000, 1001));
+  await worker.cancel(old);
+  const [first] = await batch(pairs.slice(0, 500));
+  await batch(pairs.slice(500, 1000));
+  const refused = { status: 422, message: /need 1000 different sets of concurrency limits and gates already; try again when some have ended/ };
+  await assert.rejects(tasks.trigger("a", 1, { concurrency: pairs[1000] }), refused);
+  await assert.rejects(runs.replay(old), refused);
+  const bulk = await gateway.post("/api/v1/bulk-actions", { action: "replay", runIds: [old, first] }, { key });
+  const end = await until(async () => { const { json } = await gateway.get(`/api/v1/bulk-actions/${bulk.json.id}`, { key }); return json.status !== "PENDING" && json; }, { what: "the bulk action" });
+  assert.deepEqual([end.counts.success, end.counts.failure], [1, 1], "a set that is needed already can be needed again");
+  await worker.cancel(first);
+  await tasks.trigger("a", 1);
+  await gateway.stop();
+});
+
 test("an override can be changed when no more keys can have one", async (t) => {
   const { gateway } = await start(t, ["a"], [perUser]);
   const override = (concurrencyKey, perKey) => concurrencyLimits.override("per-user", { concurrencyKey, perKey });
