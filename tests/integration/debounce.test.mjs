@@ -108,7 +108,7 @@ test("bad options are refused with what to do", async () => {
   for (const [debounce, says] of [
     [null, /Expected object/], [{}, /"options.debounce.key"/], [{ ...good, key: "" }, /at least 1 character/], [{ ...good, key: "k".repeat(513) }, /at most 512/],
     [{ key: "k" }, /"options.debounce.delay"/], [{ ...good, delay: "2030-01-01T00:00:00Z" }, /must be a duration, not a date; send text like 30s/],
-    [{ ...good, delay: "soon" }, /must be a duration; send text like/], [{ ...good, delay: "0s" }, /too short; send 1s or more/],
+    [{ ...good, delay: "soon" }, /must be a duration; send text like/], [{ ...good, delay: "500ms" }, /with the units w, d, h, m and s/], [{ ...good, delay: "0s" }, /too short; send 1s or more/],
     [{ ...good, mode: "both" }, /leading or trailing/], [{ ...good, maxDelay: "5s" }, /must be longer than debounce.delay/],
   ]) {
     const reply = await send(debounce);

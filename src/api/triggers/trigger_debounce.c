@@ -35,7 +35,8 @@ static enum err read_duration(struct trigger_reading *r, struct slice value, int
         bool is_date = !text_to_moment(text, r->place->now_ms, &at);
         return explain(r->why, ERR_INVALID,
                        "Validation error: %s '%.*s' must be a duration%s; send text like "
-                       "30s, 5m or 2h30m, at \"options.%s\"",
+                       "30s, 5m or 2h30m, with the units w, d, h, m and s, at "
+                       "\"options.%s\"",
                        r->name, SLICE_ARG(text_clip(text)), is_date ? ", not a date" : "",
                        r->name);
     }

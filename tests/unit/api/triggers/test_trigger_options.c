@@ -210,7 +210,8 @@ static void invalid_debounce_is_rejected_with_what_to_send(void **state)
           "debounce.delay '2030-01-01' must be a duration, not a date; send text like "
           "30s" },
         { "{\"debounce\":{\"key\":\"k\",\"delay\":\"soon\"}}", ERR_INVALID,
-          "debounce.delay 'soon' must be a duration; send text like 30s, 5m or 2h30m" },
+          "debounce.delay 'soon' must be a duration; send text like 30s, 5m or 2h30m, with "
+          "the units w, d, h, m and s, at" },
         { "{\"debounce\":{\"key\":\"k\",\"delay\":\"0s\"}}", ERR_INVALID,
           "debounce.delay '0s' is too short; send 1s or more" },
         { "{\"debounce\":{\"key\":\"k\",\"delay\":\"5s\",\"mode\":\"both\"}}", ERR_INVALID,
