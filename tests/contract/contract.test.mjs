@@ -40,7 +40,7 @@ test("version, names and paths are those that Trigger.dev has published", () => 
   assert.ok(components.headers["x-ignored-members"]);
   for (const [path, method, status] of [["/api/v1/tasks/{taskId}/trigger", "post", 200], ["/api/v1/runs", "get", 200], ["/api/v3/batches/{batchId}/items", "post", 200]])
     assert.ok(paths[path][method].responses[status].headers["x-ignored-members"], path);
-  const variables = "/api/v1/projects/{projectRef}/envvars/{env}", schedule = "/api/v1/schedules/{id}", queue = "/api/v1/queues/{param}";
+  const variables = "/api/v1/projects/{projectRef}/envvars/{env}", schedule = "/api/v1/schedules/{id}", queue = "/api/v1/queues/{queueParam}", limit = "/api/v1/concurrency-limits/{name}";
   const specified = {
     "/api/v1/tasks/{taskId}/trigger": "post", "/api/v1/tasks/batch": "post", "/api/v2/tasks/batch": "post", "/api/v3/batches": "post",
     "/api/v3/batches/{batchId}/items": "post", "/api/v1/batches/{batchId}": "get", "/api/v2/batches/{batchId}": "get", "/api/v1/batches/{batchId}/results": "get",
@@ -50,6 +50,7 @@ test("version, names and paths are those that Trigger.dev has published", () => 
     [variables]: "get post", [`${variables}/import`]: "post", [`${variables}/{name}`]: "get put delete",
     "/api/v1/schedules": "get post", [schedule]: "get put delete", [`${schedule}/activate`]: "post", [`${schedule}/deactivate`]: "post", "/api/v1/timezones": "get",
     "/api/v1/queues": "get", [queue]: "get", [`${queue}/pause`]: "post", [`${queue}/concurrency/override`]: "post", [`${queue}/concurrency/reset`]: "post",
+    "/api/v1/concurrency-limits": "get", [limit]: "get", [`${limit}/override`]: "post", [`${limit}/reset`]: "post", [`${limit}/pause`]: "post",
     "/api/v1/auth/jwt/claims": "post", "/api/v1/auth/public-tokens": "post", "/api/v2/packets/{name}": "put", "/api/v1/packets/{name}": "get put",
     "/api/v1/bulk-actions": "get post", "/api/v1/bulk-actions/{id}": "get", "/api/v1/bulk-actions/{id}/abort": "post",
   };

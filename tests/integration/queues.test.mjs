@@ -158,17 +158,25 @@ test("simultaneous changes are all applied", async () => {
 
 // ---- refusals ----
 
+const notFound = {
+  id: "queue-not-found: no queue has this id; to use a name, send type task or custom",
+  task: "queue-not-found: no queue has the name task/<name>, which type task means; type custom means the name as it is",
+  custom: "queue-not-found: no queue has this name; type task means task/<name>, the queue of a task",
+};
+
 test("invalid calls are refused with a reason and change nothing", async () => {
   const before = await good(gateway.get("/api/v1/queues"));
   for (const [reply, status, text] of [
-    [await gateway.get(path("nope", "?type=custom")), 404, "queue-not-found"],
-    [await gateway.get(path("hello", "?type=custom")), 404, "queue-not-found"],
-    [await gateway.get("/api/v1/queues/queue_!!"), 404, "queue-not-found"],
-    [await gateway.get("/api/v1/queues/other"), 404, "queue-not-found"],
+    [await gateway.get(path("nope", "?type=custom")), 404, notFound.custom],
+    [await gateway.get(path("hello", "?type=custom")), 404, notFound.custom],
+    [await gateway.get(path("nope", "/usage?type=custom")), 404, notFound.custom],
+    [await gateway.get("/api/v1/queues/queue_!!"), 404, notFound.id],
+    [await gateway.get("/api/v1/queues/other"), 404, notFound.id],
+    [await gateway.get("/api/v1/queues/other/usage"), 404, notFound.id],
     [await gateway.get(path("hello", "?type=kind")), 400, "type: must be id, task or custom"],
     [await gateway.get("/api/v1/queues?perPage=0"), 400, "perPage: must be a number from 1 to 4294967295"],
     [await gateway.get("/api/v1/queues?page=0"), 400, "page: must be a number from 1 to 4294967295"],
-    [await pause("nope"), 404, "queue-not-found"],
+    [await pause("nope"), 404, notFound.task],
     [await pause("hello", "stop"), 400, "action: must be pause or resume"],
     [await change("hello", "pause", { type: 5, action: "pause" }), 400, "type: must be id, task or custom"],
     [await change("hello", "pause", "{"), 400, "Invalid JSON"],

@@ -417,7 +417,7 @@ static enum err set_rate(struct api_call *call)
     return refused ? refused : begin_change(call, &change);
 }
 
-#define LIMIT "/api/v1/concurrency-limits/{param}"
+#define LIMIT "/api/v1/concurrency-limits/{name}"
 
 /* clang-format off */
 static const struct route routes[] = {

@@ -130,9 +130,16 @@ static void reply_queue(struct api_call *call, struct slice name)
 
 /* ---- which queue is meant ---- */
 
-static enum err not_found(struct api_call *call)
+/* The word before the colon is that of upstream. */
+static enum err not_found(struct api_call *call, struct slice type)
 {
-    return explain(&call->why, ERR_NOT_FOUND, "queue-not-found");
+    const char *how = "no queue has this id; to use a name, send type task or custom";
+    if (slice_is(type, "task"))
+        how = "no queue has the name task/<name>, which type task means; type custom "
+              "means the name as it is";
+    else if (slice_is(type, "custom"))
+        how = "no queue has this name; type task means task/<name>, the queue of a task";
+    return explain(&call->why, ERR_NOT_FOUND, "queue-not-found: %s", how);
 }
 
 /* Adds a name from a path. Its slashes are encoded twice. */
@@ -168,7 +175,7 @@ static enum err find_queue(struct api_call *call, struct slice type, struct buf 
     struct slice param = call->params[0];
     if (!type.ptr || slice_is(type, "id")) {
         if (name_of_id(param, name))
-            return not_found(call);
+            return not_found(call, type);
     } else if (slice_is(type, "task")) {
         /* ctx.queue.name of a task already has the prefix. */
         add_name(name, param);
@@ -183,7 +190,7 @@ static enum err find_queue(struct api_call *call, struct slice type, struct buf 
         return explain(&call->why, ERR_INVALID, "type: must be id, task or custom");
     }
     if (!queues_figures(&call->env->queues, buf_slice(name)).known)
-        return not_found(call);
+        return not_found(call, type);
     return OK;
 }
 
@@ -290,8 +297,8 @@ static void write_change(struct queue_change *change)
     struct queue_settings *settings = &change->settings;
 
     *settings = figures.settings;
-    enum err refused =
-        figures.known ? change->alter(change, settings, &call->why) : not_found(call);
+    enum err refused = figures.known ? change->alter(change, settings, &call->why)
+                                     : not_found(call, (struct slice){ 0 });
     struct bytes *body = queue_settings_write(settings);
     change->is_kept = body;
     if (!refused && body && !settings->version)
@@ -465,7 +472,7 @@ static enum err set_rate(struct api_call *call)
     return refused ? refused : begin_change(call, scan_member(body, "type"), &requested);
 }
 
-#define QUEUE "/api/v1/queues/{param}"
+#define QUEUE "/api/v1/queues/{queueParam}"
 
 /* clang-format off */
 static const struct route routes[] = {
