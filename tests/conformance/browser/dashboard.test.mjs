@@ -506,6 +506,9 @@ describe("the other views", () => {
 
   test("queues: paused, resumed, limited and released again", async (t) => {
     const page = await open(t, at("queues")), line = page.getByRole("row").filter({ has: page.getByRole("link", { name: "payments", exact: true }) });
+    await page.mouse.move(0, 0);
+    const opacity = await line.getByRole("button", { name: "Pause payments" }).evaluate((button) => [button, button.closest("span")].map((one) => getComputedStyle(one).opacity).join());
+    assert.equal(opacity, "1,1", "the actions of a row are visible although the mouse is elsewhere");
     await line.getByRole("button", { name: "Pause payments" }).click();
     await line.getByText("Paused").waitFor();
     await judge(page);
@@ -556,6 +559,11 @@ describe("the other views", () => {
     await shows(line, "overridden");
     const limit = async () => (await gateway.get("/api/v1/concurrency-limits/carriers")).json;
     assert.deepEqual(await limit().then(({ total, perKey }) => [total.override, perKey.override]), [3, null], "only what was changed is overridden");
+    const inForce = (await gateway.post("/api/v1/concurrency-limits/carriers/override", { total: 100_000 })).json.total.current;
+    await shows(line, `2 of ${inForce}`);
+    await shows(line, "overridden to 100,000, 2 in code");
+    await gateway.post("/api/v1/concurrency-limits/carriers/override", { total: 3 });
+    await shows(line, "overridden, 2 in code");
 
     await line.getByRole("link", { name: "carriers", exact: true }).click();
     const part = (name) => page.getByRole("region", { name, exact: true });
@@ -605,6 +613,20 @@ describe("the other views", () => {
     await page.getByRole("row").filter({ hasText: "ship-parcel" }).getByRole("link", { name: "limits of the task" }).click();
     await page.waitForURL(/limits\/task%2Fship-parcel/);
     await page.getByRole("heading", { name: "task/ship-parcel" }).waitFor();
+    await page.goto(gateway.url + at("queues"));
+    await page.getByRole("link", { name: "payments", exact: true }).click();
+    await page.waitForURL(/queues\/payments/);
+    await page.getByRole("heading", { name: "payments", exact: true }).waitFor();
+    await world.reaches(held, "EXECUTING");
+    await shows(part("Holders"), held.slice(-5));
+    await shows(part("Holders"), "task/ship-parcel");
+    await shows(part("Keys").getByRole("row").filter({ hasText: "gls" }), "1 of 2");
+    await judge(page);
+    await part("Holders").getByRole("link", { name: "gls" }).click();
+    await page.waitForURL(/key=gls/);
+    await shows(part("Keys"), "selected");
+    await page.goto(gateway.url + at("queues/unknown"));
+    await page.getByRole("heading", { name: "Queue not found" }).waitFor();
     await page.goto(gateway.url + at("limits/unknown"));
     await page.getByRole("heading", { name: "Limit not found" }).waitFor();
     await judge(page);

@@ -1,16 +1,17 @@
 // limits.jsx - concurrency limits: how many runs hold each, which ones, and which wait; overrides, also of one key.
 import { useState } from "preact/hooks";
 
-import { addressOf, go } from "../lib/place.js";
+import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
-import { until, useNow, wholeTime } from "../lib/time.js";
+import { until, useNow } from "../lib/time.js";
 import { Button, Dialog, Empty, Field, Figure, Loading, Page, Problem, Status, Table, Time } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { attempt } from "../ui/toast.jsx";
 import { RateDialog, Rates, ratesOf, rateText } from "./rates.jsx";
+import { Held, Usage } from "./usage.jsx";
 
-const everyMs = 2000, most = 100_000, shownMax = 100;
+const everyMs = 2000, most = 100_000;
 const ttls = [["1h", "1 hour"], ["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"]];
 const pathOf = (name) => `/api/v1/concurrency-limits/${encodeURIComponent(name)}`;
 const number = (value) => value.toLocaleString("en");
@@ -25,15 +26,17 @@ const isOverridden = ({ total, perKey }) => total.override !== null || perKey.ov
 /** The address of a limit, or of one of its keys. */
 export const limitAddress = (place, name, key) => addressOf({ ...place, view: "limits", id: name, query: { key } });
 
-/** One bound of a limit, with a mark if it is overridden. */
-function Bound({ bound }) {
-  if (effective(bound) === null) return <span class="dim">–</span>;
-  return <>{number(effective(bound))} {bound.override !== null && <em class="mini" title={`Limit in code: ${bound.base ?? "none"}`}>overridden</em>}</>;
+/** Why a bound is not the one in the code, or undefined. The limit of the environment caps each. */
+function reasonOf(bound) {
+  const declared = `${bound.base === null ? "none" : number(bound.base)} in code`, isCapped = bound.current < effective(bound);
+  if (bound.override !== null) return `overridden${isCapped ? ` to ${number(bound.override)}` : ""}, ${declared}`;
+  return isCapped ? `environment, ${declared}` : undefined;
 }
 
-/** How many hold a limit of how many. */
-function Held({ running, bound }) {
-  return <><span class="nowrap">{number(running)}{bound !== null && <span class="dim"> of {number(bound)}</span>}</span>{bound > 0 && <span class="meter held" aria-hidden="true">{running > 0 && <i style={{ width: `${Math.min(running / bound, 1) * 100}%` }} />}</span>}</>;
+/** The bound in effect, and the one in the code if that is another one. */
+function Bound({ bound }) {
+  if (bound.current === null) return <span class="dim">–</span>;
+  return <>{number(bound.current)} {reasonOf(bound) && <em class="mini">{reasonOf(bound)}</em>}</>;
 }
 
 const State = ({ limit }) => limit.paused ? <Status tone="wait" label="Paused" /> : isFull(limit) ? <Status tone="pause" label="Full" /> : null;
@@ -83,57 +86,19 @@ function KeyDialog({ place, limit, item, onClose, onDone }) {
   );
 }
 
-/** Runs that hold the limit, or wait for it. */
-function Runs({ place, title, runs, count, empty, time }) {
-  return (
-    <section class="panel" aria-label={title}>
-      <header><h2>{title}</h2><span class="dim">{runs.length < count ? `${number(runs.length)} of ${number(count)}` : number(count)}</span></header>
-      {!runs.length ? <p class="pad dim">{empty}</p> : <Table label={`${title}: runs`} rows={runs} columns={[
-        ["Run", (run) => <a href={addressOf({ ...place, view: "runs", id: run.id, query: {} })}>{run.taskIdentifier} <code class="dim">…{run.id.slice(-5)}</code></a>],
-        ["Status", (run) => <Status status={run.status} />],
-        ["Key", (run) => run.concurrencyKey ? <a href={limitAddress(place, place.id, run.concurrencyKey)}><code>{run.concurrencyKey}</code></a> : <span class="dim">–</span>],
-        ["Queue", (run) => <a href={addressOf({ ...place, view: "runs", id: undefined, query: { queue: run.queue } })}>{run.queue}</a>],
-        [time, (run) => <Time at={time === "Started" ? run.startedAt : run.createdAt} relative />, "number"],
-      ]} />}
-    </section>
-  );
-}
-
-function Keys({ place, limit, keys, onEdit }) {
-  const now = useNow(), chosen = place.query.get("key") ?? "", [text, setText] = useState(chosen);
-  const { data: found, error, reload } = useQuery([place.ref, place.env, place.branch, limit.name, chosen], () => session.request(place, "GET", `${pathOf(limit.name)}?${new URLSearchParams({ concurrencyKey: chosen })}`), { everyMs, enabled: Boolean(chosen) });
-  const others = keys.filter(({ concurrencyKey }) => concurrencyKey !== chosen).sort((a, b) => b.queued - a.queued || b.running - a.running || (a.concurrencyKey < b.concurrencyKey ? -1 : 1));
-  const rows = [...chosen && found ? [found] : [], ...others];
-  const show = (event) => { event.preventDefault(); go(limitAddress(place, limit.name, text.trim()), { replace: true }); };
-  const clear = () => { setText(""); go(limitAddress(place, limit.name), { replace: true }); };
-  return (
-    <section class="panel" aria-label="Keys">
-      <header><h2>Keys</h2><form class="row" role="search" onSubmit={show}><input type="search" class="narrow" aria-label="Look up a key" placeholder="Look up a key" value={text} maxlength="128" onInput={(event) => setText(event.currentTarget.value)} />{chosen && <Button kind="small" onClick={clear}>Show all</Button>}</form></header>
-      {error && chosen && <Problem error={error} retry={reload} />}
-      {!rows.length ? <p class="pad dim">No key is executing or overridden. Runs with the same <code>concurrencyKey</code> share a part of the limit.</p> : <Table label="Keys in use" rowKey="concurrencyKey" rows={rows} columns={[
-        ["Key", (one) => <>{one.concurrencyKey ? <code>{one.concurrencyKey}</code> : <span class="dim">without a key</span>} {one.concurrencyKey && one.concurrencyKey === chosen && <em class="mini">selected</em>}</>],
-        ["Executing", (one) => <Held running={one.running} bound={effective(one.perKey)} />, "number"],
-        ["Queued", (one) => <span class={one.queued ? "" : "dim"}>{number(one.queued)}</span>, "number"],
-        ...rows.some(({ rate }) => rate) ? [["Starts left", ({ rate }) => rate ? <span class="nowrap">{number(rate.available)} <span class="dim">of {rateText(rate)}</span></span> : <span class="dim">–</span>]] : [],
-        ["Override", (one) => one.perKey.override === null ? <span class="dim">–</span> : <span class="nowrap" title={wholeTime(one.perKey.expiresAt)}>{number(one.perKey.override)} <span class="dim">ends {until(one.perKey.expiresAt, now)}</span></span>],
-        ["Actions", (one) => one.concurrencyKey && <span class="row-end flat on-hover"><Button kind="small" onClick={() => onEdit(one)} aria-label={`Override for ${one.concurrencyKey}`}>Override…</Button></span>, "actions-cell"],
-      ]} />}
-    </section>
-  );
-}
-
 const pauseOf = (place, limit) => attempt(() => session.request(place, "POST", `${pathOf(limit.name)}/pause`, { body: { action: limit.paused ? "resume" : "pause" } }), `${limit.name} ${limit.paused ? "resumed" : "paused"}`);
 
 const PauseButton = ({ place, limit, reload, kind }) => <Button kind={kind} icon={limit.paused ? "test" : "pause"} onClick={() => pauseOf(place, limit).then(reload)} aria-label={`${limit.paused ? "Resume" : "Pause"} ${limit.name}`}>{limit.paused ? "Resume" : "Pause"}</Button>;
 
 function Summary({ limit }) {
-  const { total, perKey, reserved } = limit, note = ({ base, override }) => override !== null ? `overridden, ${base === null ? "none" : number(base)} in code` : base === null ? undefined : "in code";
+  const { total, perKey, reserved } = limit, note = (bound) => reasonOf(bound) ?? (bound.base === null ? undefined : "in code");
+  const shown = ({ current }) => current === null ? undefined : number(current);
   return (
     <section class="figures" aria-label="Summary">
-      <Figure label="Executing" value={number(limit.running)} note={effective(total) !== null ? `of ${number(effective(total))} in total` : "no total"} tone={isFull(limit) ? "wait" : ""} />
+      <Figure label="Executing" value={number(limit.running)} note={total.current !== null ? `of ${number(total.current)} in total` : "no total"} tone={isFull(limit) ? "wait" : ""} />
       <Figure label="Queued" value={number(limit.queued)} note={reserved ? `${number(reserved)} reserved for the oldest` : undefined} />
-      <Figure label="In total" value={effective(total) === null ? undefined : number(effective(total))} note={note(total)} />
-      <Figure label="For each key" value={effective(perKey) === null ? undefined : number(effective(perKey))} note={note(perKey)} />
+      <Figure label="In total" value={shown(total)} note={note(total)} />
+      <Figure label="For each key" value={shown(perKey)} note={note(perKey)} />
     </section>
   );
 }
@@ -162,10 +127,7 @@ function Limit({ place }) {
       {limit.paused && <div class="waiting" role="status"><Icon name="pause" /><span>Runs that need this limit do not start until it is resumed. Executing runs continue.</span></div>}
       <Summary limit={limit} />
       <RateFigures rate={limit.rate} />
-      <Runs place={place} title="Holders" runs={usage.running} count={Math.max(limit.running, usage.running.length)} empty="No run holds this limit." time="Started" />
-      <Runs place={place} title="Waiting" runs={usage.queued} count={Math.max(limit.queued, usage.queued.length)} empty="No run waits for this limit." time="Triggered" />
-      <Keys key={name} place={place} limit={limit} keys={usage.keys} onEdit={(item) => setDialog({ item })} />
-      {usage.keys.length >= shownMax && <p class="dim note">Only {shownMax} keys are listed. Look up the others.</p>}
+      <Usage place={place} what="limit" usage={usage} figures={limit} path={pathOf(name)} addressOfKey={(key) => limitAddress(place, name, key)} onEdit={(item) => setDialog({ item })} />
       {dialog === "limit" && <LimitDialog place={place} limit={limit} onClose={close} onDone={reload} />}
       {dialog === "rate" && <RateDialog place={place} name={limit.name} rate={limit.rate} path={pathOf(limit.name)} onClose={close} onDone={reload} />}
       {dialog?.item && <KeyDialog place={place} limit={limit} item={dialog.item} onClose={close} onDone={reload} />}
@@ -194,11 +156,11 @@ function List({ place }) {
       {all.length > 0 && <Table label="Concurrency limits" rows={rows} columns={[
         ["Limit", (limit) => <><a href={limitAddress(place, limit.name)}>{limit.name}</a> {limit.name.startsWith("task/") && <em class="mini">inline</em>} <State limit={limit} /></>],
         ["Queued", (limit) => <span class={limit.queued ? "" : "dim"}>{number(limit.queued)}</span>, "number"],
-        ["Executing", (limit) => <Held running={limit.running} bound={effective(limit.total)} />, "number"],
+        ["Executing", (limit) => <Held running={limit.running} bound={limit.total.current} />, "number"],
         ["In total", (limit) => <Bound bound={limit.total} />, "number"],
         ["For each key", (limit) => <Bound bound={limit.perKey} />, "number"],
         ...all.some(({ rate }) => rate) ? [["Starts", (limit) => <Rates rate={limit.rate} now={now} />]] : [],
-        ["Actions", (limit) => <span class="row-end flat on-hover"><PauseButton place={place} limit={limit} reload={reload} kind="small" /><Button kind="small" onClick={() => setEdited(limit)} aria-label={`Override ${limit.name}`}>Override…</Button></span>, "actions-cell"],
+        ["Actions", (limit) => <span class="row-end flat"><PauseButton place={place} limit={limit} reload={reload} kind="small" /><Button kind="small" onClick={() => setEdited(limit)} aria-label={`Override ${limit.name}`}>Override…</Button></span>, "actions-cell"],
       ]} />}
       {data?.pagination.totalPages > 1 && <div class="row-end flat"><Button disabled={page === 1} onClick={() => setPage(page - 1)}>Previous</Button><span class="dim">{page} of {data.pagination.totalPages}</span><Button disabled={page >= data.pagination.totalPages} onClick={() => setPage(page + 1)}>Next</Button></div>}
       {edited && <LimitDialog place={place} limit={edited} onClose={() => setEdited()} onDone={reload} />}

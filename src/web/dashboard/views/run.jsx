@@ -17,6 +17,7 @@ import { Failure } from "../ui/failure.jsx";
 import { Json } from "../ui/json.jsx";
 import { attempt } from "../ui/toast.jsx";
 import { limitAddress } from "./limits.jsx";
+import { queueAddress } from "./usage.jsx";
 import { Logs } from "./logs.jsx";
 import { CancelDialog, ReplayDialog, RescheduleDialog, SnippetDialog } from "./run_dialogs.jsx";
 import { Streams } from "./run_streams.jsx";
@@ -57,7 +58,7 @@ function Explanation({ place, text }) {
 function Obstacle({ place, run }) {
   const { reason, limitName } = run.waitingFor;
   if (limitName && !/^gate/.test(reason)) return <a class="button small" href={limitAddress(place, limitName, run.concurrencyKey)}>Show limit</a>;
-  return /^queue_|^concurrency_key$|^gate|^rate$/.test(reason) && <a class="button small" href={addressOf({ ...place, view: "queues", id: undefined, query: {} })}>Show queues</a>;
+  return /^queue_|^concurrency_key$|^gate|^rate$/.test(reason) && <a class="button small" href={queueAddress(place, limitName ?? run.queue, reason === "concurrency_key" ? run.concurrencyKey : run.waitingFor.limitKey)}>Show queue</a>;
 }
 
 function Panel({ title, children }) {
@@ -161,7 +162,7 @@ export function Run({ place }) {
           <Panel title="Details"><Facts rows={[
             ["Task", link("runs", run.taskIdentifier, { task: run.taskIdentifier })], ["Version", run.version && link("runs", run.version, { version: run.version })], ["Queue", run.queue && link("runs", run.queue, { queue: run.queue })],
             [isFinal(run) ? "Limits" : run.status === "EXECUTING" ? "Holds limits" : "Needs limits", run.concurrencyLimits?.length > 0 && <ul class="names">{run.concurrencyLimits.map((name) => <li key={name}><a href={limitAddress(place, name, run.concurrencyKey)}>{name}</a></li>)}</ul>],
-            ["Gates", run.gates?.length > 0 && <ul class="names">{run.gates.map(({ queue, concurrencyKey }) => <li key={`${queue} ${concurrencyKey ?? ""}`}><a href={addressOf({ ...place, view: "queues", id: undefined, query: {} })}>{queue}</a>{concurrencyKey && <> <code class="dim">{concurrencyKey}</code></>}</li>)}</ul>],
+            ["Gates", run.gates?.length > 0 && <ul class="names">{run.gates.map(({ queue, concurrencyKey }) => <li key={`${queue} ${concurrencyKey ?? ""}`}><a href={queueAddress(place, queue, concurrencyKey)}>{queue}</a>{concurrencyKey && <> <code class="dim">{concurrencyKey}</code></>}</li>)}</ul>],
             ["Duration", run.startedAt && duration(runDuration(run, now))], ["Attempts", run.attemptCount > 0 && run.attemptCount], ["Tags", run.tags.length > 0 && <span class="row">{run.tags.map((tag) => <Tag key={tag} href={addressOf({ ...place, view: "runs", id: undefined, query: { tag } })}>{tag}</Tag>)}</span>],
             ["Batch", run.batchId && <a href={addressOf({ ...place, view: "batches", id: run.batchId })}>{run.batchId}</a>], ["Schedule", run.schedule && <a href={addressOf({ ...place, view: "schedules", id: run.schedule.id })}>{run.schedule.id}</a>],
             ["Idempotency key", run.idempotencyKey], ["Concurrency key", run.concurrencyKey], ["Expires after", !run.startedAt && !isFinal(run) && run.ttl], ["Triggered with", run.triggerFunction && <code>{run.triggerFunction}</code>], ["Test run", run.isTest && "Yes"], ["Cost", run.costInCents + run.baseCostInCents > 0 && `${(run.costInCents + run.baseCostInCents).toFixed(4)} ¢`],
