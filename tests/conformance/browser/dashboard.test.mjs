@@ -496,7 +496,7 @@ describe("the other views", () => {
     await page.getByRole("link", { name: id }).waitFor();
     await judge(page);
     const line = page.getByRole("row").filter({ hasText: mixed });
-    for (const text of ["campaign", "Partly failed", "2 / 2"]) await shows(line, text);
+    for (const text of ["campaign", "Partly failed", "2 / 2", "+1"]) await shows(line, text);
     assert.equal(await line.locator(".progress .bad").count(), 1, "the failed run is not drawn as completed");
     await page.getByRole("link", { name: id }).click();
     await shows(page.locator(".page-head"), "Completed");
@@ -789,6 +789,8 @@ describe("the other views", () => {
     await page.getByRole("link", { name: "Show all" }).waitFor();
     const ends = await page.getByRole("region", { name: "Recent failures" }).locator("time").evaluateAll((times) => times.map(({ dateTime }) => dateTime));
     assert.deepEqual(ends, [...ends].sort().reverse(), "the last failure comes first");
+    const alike = await page.getByRole("region", { name: "Recent failures" }).locator(".run-link").evaluateAll((links) => links.map((link) => link.firstChild.firstChild.textContent + link.querySelector(".status").textContent));
+    assert.ok(alike.length > 1 && new Set(alike).size === alike.length, `one row for each task and status: ${alike}`);
     await judge(page);
     await page.getByRole("link", { name: "Workers" }).click();
     await page.getByText("Developer CLI").waitFor();
