@@ -150,7 +150,11 @@ enum claim_kind {
 
 /* The owner of a claim may take it again. Two claims of one commit on the same key are
  * tried in their order; if their owners differ, the second one finds the key taken by the
- * first. */
+ * first.
+ *
+ * A brief claim expires within an hour or so, and all claims of its key are brief. A driver
+ * may use up to 32 bytes of memory for each. Scans omit them, and a purge leaves them until
+ * they expire. */
 struct claim {
     enum claim_kind kind;
     uint32_t env;
@@ -159,6 +163,7 @@ struct claim {
     int64_t expires_at;      /* Unix ms: from then on the claim is free; 0: never */
     char instead_of[ID_MAX]; /* replace this owner; "": none */
     bool release;            /* release it if owner has it, instead of taking it */
+    bool brief;              /* see above; neither released nor taken from another owner */
     bool taken;              /* set by the driver: another owner has it */
 };
 

@@ -30,6 +30,7 @@ const startCopied = (t, schema, more = {}) => startGateway({ t, ...onDatabase(po
 /* ---- what is stored ---- */
 
 const tables = ["environment", "task_number", "run", "run_tag", "run_payload", "run_metadata", "run_output", "document", "claim"];
+const sources = { claim: "(SELECT * FROM claim UNION ALL SELECT env, kind, key, owner, expires_at FROM brief_claim)" }; // two tables of SQLite
 const leads = ["realm", "term"]; // the tables that say which gateway leads; SQLite has none
 const sqlite = (data, sql) => execFileSync("sqlite3", [path.join(data, "runcast.db"), sql], { encoding: "utf8", maxBuffer: 1 << 28 }).trimEnd();
 
@@ -43,12 +44,12 @@ function rowsOf({ data, schema, table }) {
   };
   const read = (side, ask, from) => ask(`SELECT ${columns.map(([name, type]) => (shown[type]?.[side] ?? "x").replace(/\bx\b/g, `"${name}"`)).join(", ")} FROM ${from}`)
     .split("\n").map((line) => line.split("|").map((value, i) => (columns[i]?.[1] === "double precision" ? Number(value) : value)).join("|")).sort();
-  return [read(0, (sql) => sqlite(data, sql), table), read(1, (sql) => postgres.query(sql), `${schema}.${table}`)];
+  return [read(0, (sql) => sqlite(data, sql), sources[table] ?? table), read(1, (sql) => postgres.query(sql), `${schema}.${table}`)];
 }
 
 function assertSame(data, schema) {
   const all = sqlite(data, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name").split("\n");
-  assert.deepEqual(all, [...tables, "meta"].sort(), "every table is known here");
+  assert.deepEqual(all, [...tables, "brief_claim", "meta"].sort(), "every table is known here");
   for (const table of tables) {
     const [ours, theirs] = rowsOf({ data, schema, table });
     assert.equal(theirs.length, ours.length, table);
@@ -85,6 +86,9 @@ async function catchUp(gateway) {
   }
 }
 
+/** A call that counts once, however often it is repeated. */
+const counted = [{ operations: [{ type: "increment", key: "n", value: 1 }] }, { headers: { "x-trigger-request-idempotency-key": "r-1" } }];
+
 /** Makes runs in several states, and everything else that has documents. */
 async function fill(gateway) {
   const worker = await Worker.register(gateway, { tasks: ["hello", "other", { id: "tick", triggerSource: "schedule" }], queues: [{ name: "narrow", concurrencyLimit: 1 }] });
@@ -105,6 +109,7 @@ async function fill(gateway) {
   await worker.cancel(runs.canceled);
   runs.queued = await worker.trigger("other", { queue: { name: "narrow" }, priority: 3, machine: "large-1x", metadata: { later: true } }, "x".repeat(100_000));
   await call("PUT", `/api/v1/runs/${runs.executing}/metadata`, { metadata: { progress: 0.25 } });
+  await call("PUT", `/api/v1/runs/${runs.delayed}/metadata`, ...counted);
   await call("POST", `/api/v1/runs/${runs.queued}/tags`, { tags: ["two"] });
   const batch = await call("POST", "/api/v2/tasks/batch", { items: Array.from({ length: 5 }, (_none, i) => ({ task: "hello", payload: `${i}`, options: { delay: "1h", tags: ["batch"] } })) });
   await call("POST", "/api/v1/schedules", { task: "tick", cron: "0 9 1 1 *", deduplicationKey: "d", externalId: "x", timezone: "Europe/Paris" });
@@ -177,6 +182,7 @@ test("a gateway moves, and its clients continue as if nothing had happened", { t
   const { status, rows: changed } = await live;
   assert.deepEqual([status, changed.map(({ key: name }) => name.replace(/.*\//, ""))], [200, [runs.executing]]);
   assert.equal(await worker.trigger("hello", { idempotencyKey: "a\u0000b", idempotencyKeyTTL: "30d" }), runs.done, "the key is known");
+  assert.deepEqual((await gateway.put(`/api/v1/runs/${runs.delayed}/metadata`, ...counted)).json, { metadata: { n: 1 } }, "the request key is known");
   const next = await worker.trigger("hello");
   await mirror.wait(() => mirror.runs.has(next), "a new run");
   const numbers = [...mirror.runs.values()].map(({ fields }) => fields).filter(({ taskIdentifier }) => taskIdentifier === "hello").map(({ number }) => number);

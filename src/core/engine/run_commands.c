@@ -273,6 +273,7 @@ static void claim_request(struct change_metadata *op, struct engine *engine,
         .env = op->command.env->number,
         .key = idempotency_claim_key(buf_slice(&space), op->request_id),
         .expires_at = now_ms + METADATA_REQUEST_MS,
+        .brief = true,
     };
     buf_finish(&space);
     engine_make_id(engine, "request", now_ms, op->claim.owner);

@@ -9,18 +9,11 @@
  * rolled back. */
 #include "store/sqlite/sqlite_apply.h"
 
-#include <stdio.h>
-
 #include "base/mem.h"
 #include "store/sqlite/sqlite_rows.h"
 #include "store/sqlite/sqlite_sizes.h"
 
-enum {
-    COUNTERS_KEPT = 20000,
-    CLAIMS_SWEPT = 64, /* per transaction, plus as many as were taken since then */
-    CLAIMS_SWEPT_MAX = 512,
-    SWEEP_EVERY_MS = 1000,
-};
+enum { COUNTERS_KEPT = 20000 };
 
 /* A counter of an environment (no task) or of the runs of a task in it. */
 struct counter {
@@ -60,10 +53,16 @@ static void forget_counters(struct sqlite_apply *apply)
     list_init(&apply->changed);
 }
 
+void sqlite_apply_keep(struct sqlite_apply *apply)
+{
+    claim_index_keep(&apply->brief);
+}
+
 void sqlite_apply_forget(struct sqlite_apply *apply)
 {
     forget_counters(apply);
     apply->growths.count = 0;
+    claim_index_undo(&apply->brief, 0);
 }
 
 void sqlite_apply_finish(struct sqlite_apply *apply)
@@ -71,19 +70,11 @@ void sqlite_apply_finish(struct sqlite_apply *apply)
     sqlite_apply_forget(apply);
     table_finish(&apply->counters);
     sqlite_growths_finish(&apply->growths);
+    claim_index_finish(&apply->brief);
     buf_finish(&apply->text);
 }
 
 /* ---- results ---- */
-
-enum store_status sqlite_apply_outcome(struct sqlite_apply *apply, int code)
-{
-    if (code == SQLITE_TOOBIG || (code & 0xff) == SQLITE_CONSTRAINT)
-        return STORE_FAILED;
-    if (code != SQLITE_OK && apply->trouble == SQLITE_OK)
-        apply->trouble = code;
-    return sqlite_status(code);
-}
 
 static enum store_status outcome(struct sqlite_apply *apply, int code)
 {
@@ -221,87 +212,6 @@ void sqlite_apply_counters(struct sqlite_apply *apply)
     }
     if (apply->counters.count > COUNTERS_KEPT)
         forget_counters(apply);
-}
-
-/* ---- claims ---- */
-
-static sqlite3_stmt *claim_statement(struct sqlite_apply *apply,
-                                     enum sqlite_statement which, const struct claim *claim)
-{
-    sqlite3_stmt *stmt = statement(apply, which);
-    sqlite3_bind_int64(stmt, 1, claim->env);
-    sqlite3_bind_int(stmt, 2, (int)claim->kind);
-    sqlite_bind_text(stmt, 3, bytes_slice(claim->key));
-    return stmt;
-}
-
-static enum store_status release_claim(struct sqlite_apply *apply,
-                                       const struct claim *claim)
-{
-    sqlite3_stmt *stmt = claim_statement(apply, SQL_RELEASE_CLAIM, claim);
-    sqlite_bind_text(stmt, 4, slice_of(claim->owner));
-    enum store_status status = sqlite_apply_finish_statement(apply, stmt);
-    if (!status && !nothing_changed(apply))
-        grow(apply, claim->env, -stored_claim_bytes(bytes_slice(claim->key).len));
-    return status;
-}
-
-/* Sets the owner of the taken claim. */
-static enum store_status name_owner(struct sqlite_apply *apply, struct claim *claim)
-{
-    sqlite3_stmt *stmt = claim_statement(apply, SQL_CLAIM_OWNER, claim);
-    int code = stmt ? sqlite3_step(stmt) : sqlite3_extended_errcode(apply->db->handle);
-    enum store_status status = STORE_TAKEN;
-    if (code == SQLITE_ROW)
-        snprintf(claim->owner, sizeof(claim->owner), "%s", sqlite3_column_text(stmt, 0));
-    else
-        status = outcome(apply, code);
-    sqlite3_reset(stmt);
-    return status;
-}
-
-static enum store_status put_claim(struct sqlite_apply *apply, const struct claim *claim,
-                                   enum sqlite_statement which, int64_t now_ms)
-{
-    sqlite3_stmt *stmt = claim_statement(apply, which, claim);
-    sqlite_bind_text(stmt, 4, slice_of(claim->owner));
-    sqlite3_bind_int64(stmt, 5, claim->expires_at);
-    if (which == SQL_TAKE_OVER_CLAIM) {
-        sqlite_bind_text(stmt, 6, slice_of(claim->instead_of));
-        sqlite3_bind_int64(stmt, 7, now_ms);
-    }
-    return sqlite_apply_finish_statement(apply, stmt);
-}
-
-static enum store_status take_claim(struct sqlite_apply *apply, struct claim *claim,
-                                    int64_t now_ms)
-{
-    enum store_status status = put_claim(apply, claim, SQL_TAKE_CLAIM, now_ms);
-    if (!status && !nothing_changed(apply)) {
-        grow(apply, claim->env, stored_claim_bytes(bytes_slice(claim->key).len));
-        apply->taken++;
-        return status;
-    }
-    if (!status)
-        status = put_claim(apply, claim, SQL_TAKE_OVER_CLAIM, now_ms);
-    if (status || !nothing_changed(apply))
-        return status;
-    claim->taken = true;
-    return name_owner(apply, claim);
-}
-
-static enum store_status try_claims(struct sqlite_apply *apply, struct store_commit *req)
-{
-    enum store_status all = STORE_OK;
-    for (size_t i = 0; i < req->claim_count && !apply->trouble; i++) {
-        struct claim *claim = &req->claims[i];
-        claim->taken = false;
-        enum store_status status = claim->release ? release_claim(apply, claim)
-                                                  : take_claim(apply, claim, req->now_ms);
-        if (status)
-            all = status;
-    }
-    return all;
 }
 
 /* ---- changes ---- */
@@ -505,12 +415,14 @@ static enum store_status write_changes(struct sqlite_apply *apply, struct store_
 
 static void apply_request(struct sqlite_apply *apply, struct store_commit *req)
 {
-    size_t before = apply->growths.count;
-    req->status = try_claims(apply, req);
+    size_t grown = apply->growths.count, brief = apply->brief.added_count;
+    req->status = sqlite_apply_claims(apply, req);
     if (!req->status)
         req->status = write_changes(apply, req);
-    if (req->status)
-        apply->growths.count = before;
+    if (req->status) {
+        apply->growths.count = grown;
+        claim_index_undo(&apply->brief, brief);
+    }
 }
 
 static void apply_in_savepoint(struct sqlite_apply *apply, struct store_commit *req)
@@ -534,28 +446,4 @@ bool sqlite_apply_commit(struct sqlite_apply *apply, struct store_commit *req)
     apply_request(apply, req);
     return !req->status || apply->trouble ||
            sqlite3_total_changes(apply->db->handle) == before;
-}
-
-void sqlite_apply_sweep(struct sqlite_apply *apply, int64_t now_ms)
-{
-    if (now_ms < apply->swept_at + SWEEP_EVERY_MS)
-        return;
-    sqlite3_stmt *stmt = statement(apply, SQL_SWEEP_CLAIMS);
-    sqlite3_bind_int64(stmt, 1, now_ms);
-    int code, swept = 0, most = CLAIMS_SWEPT + apply->taken;
-    most = most < CLAIMS_SWEPT_MAX ? most : CLAIMS_SWEPT_MAX;
-    sqlite3_bind_int(stmt, 2, most);
-    if (!stmt) {
-        outcome(apply, sqlite3_extended_errcode(apply->db->handle));
-        return;
-    }
-    for (; (code = sqlite3_step(stmt)) == SQLITE_ROW; swept++)
-        grow(apply, (uint32_t)sqlite3_column_int64(stmt, 0),
-             -stored_claim_bytes((size_t)sqlite3_column_int64(stmt, 1)));
-    sqlite3_reset(stmt);
-    outcome(apply, code == SQLITE_DONE ? SQLITE_OK : code);
-    /* If the maximum was removed, more may be left. */
-    apply->taken = 0;
-    if (swept < most)
-        apply->swept_at = now_ms;
 }

@@ -23,7 +23,7 @@ enum {
     /* Schema versions (sqlite_schema.h). Development versions had lower numbers; their
      * databases can no longer be opened. */
     SQLITE_FIRST_SCHEMA = 100,
-    SQLITE_NEWEST_SCHEMA = 101,
+    SQLITE_NEWEST_SCHEMA = 102,
     SQLITE_PAGE_BYTES = 8192, /* of a new database */
     SQLITE_BUSY_MS = 2000,    /* waits for a shell that has the database open, too */
 };

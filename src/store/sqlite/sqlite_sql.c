@@ -99,7 +99,16 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_SWEEP_CLAIMS] =
         "DELETE FROM claim WHERE (env, kind, key) IN (SELECT env, kind, key FROM claim"
         " WHERE expires_at > 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)"
-        " RETURNING env, " BYTES("key"),
+        " RETURNING env, key",
+    [SQL_BRIEF_CLAIMS] = "SELECT id, key FROM brief_claim ORDER BY id",
+    [SQL_BRIEF_CLAIM] = "SELECT owner FROM brief_claim WHERE env = ?1 AND kind = ?2"
+                        " AND key = ?3 AND id = ?4 AND expires_at > ?5",
+    [SQL_TAKE_BRIEF_CLAIM] = "INSERT INTO brief_claim (env, kind, key, owner, expires_at)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5)",
+    /* A claim that was taken while the clock was ahead delays those after it. */
+    [SQL_SWEEP_BRIEF_CLAIMS] =
+        "DELETE FROM brief_claim WHERE id < (SELECT min(id) FROM brief_claim) + ?2"
+        " AND expires_at <= ?1 RETURNING env, key, id",
 
     [SQL_POSITIONS] =
         "SELECT env, seq, purged, floor, stored FROM environment ORDER BY env",

@@ -74,8 +74,10 @@ static enum store_status end(struct sqlite_writer *writer, int code)
         code = writer->apply.trouble;
     if (code == SQLITE_OK)
         code = commit(writer);
-    if (code == SQLITE_OK)
+    if (code == SQLITE_OK) {
+        sqlite_apply_keep(&writer->apply);
         return STORE_OK;
+    }
     if (!sqlite3_get_autocommit(writer->db.handle))
         sqlite_db_run(&writer->db, SQL_ROLLBACK);
     sqlite_apply_forget(&writer->apply);
@@ -215,7 +217,7 @@ static bool reopen(struct sqlite_writer *writer)
     writer->checkpointed_pages = 0;
     if (sqlite_db_open(&writer->db, writer->options, SQLITE_WRITER, &why))
         return false;
-    return sqlite_db_is_sound(&writer->db) &&
+    return sqlite_db_is_sound(&writer->db) && sqlite_apply_load_claims(&writer->apply) &&
            sqlite_db_run(&writer->db, SQL_PROBE) == SQLITE_OK &&
            sqlite3_wal_checkpoint_v2(writer->db.handle, NULL, SQLITE_CHECKPOINT_PASSIVE,
                                      NULL, NULL) == SQLITE_OK;
@@ -353,6 +355,18 @@ static bool has_work(const struct sqlite_writer *writer)
     return !commit_line_empty(&writer->line) || !list_empty(&writer->purges);
 }
 
+/* Called and left with the lock held. Commits that arrive meanwhile wait. */
+static void load_claims(struct sqlite_writer *writer)
+{
+    uv_mutex_unlock(&writer->lock);
+    bool loaded = sqlite_apply_load_claims(&writer->apply);
+    uv_mutex_lock(&writer->lock);
+    if (loaded)
+        return;
+    start_failing(writer);
+    wait_and_reopen(writer);
+}
+
 static void writer_main(void *arg)
 {
     struct sqlite_writer *writer = arg;
@@ -361,6 +375,7 @@ static void writer_main(void *arg)
         uv_mutex_unlock(&writer->lock);
         return;
     }
+    load_claims(writer);
     for (;;) {
         while (!has_work(writer) && !writer->stopping)
             uv_cond_wait(&writer->wake, &writer->lock);

@@ -472,6 +472,107 @@ static void a_claim_is_released_by_its_owner_only(void **state)
     assert_int_equal(commit_claim(world, &claim), STORE_OK);
 }
 
+/* ---- brief claims ---- */
+
+static struct claim brief_of(const char *key, const char *owner)
+{
+    struct claim claim = claim_of(key, owner);
+    claim.kind = CLAIM_REQUEST;
+    claim.brief = true;
+    claim.expires_at = FIRST_RUN_MS + 1;
+    return claim;
+}
+
+static enum store_status take_brief(struct store_world *world, const char *key,
+                                    const char *owner)
+{
+    struct claim claim = brief_of(key, owner);
+    enum store_status status = commit_claim(world, &claim);
+    assert_int_equal(claim.taken, status == STORE_TAKEN);
+    return status;
+}
+
+static void a_brief_claim_is_taken_once_and_names_its_owner(void **state)
+{
+    struct store_world *world = *state;
+    assert_int_equal(take_brief(world, "key", "request_1"), STORE_OK);
+    assert_int_equal(take_brief(world, "key", "request_1"), STORE_OK);
+    assert_int_equal(take_brief(world, "other", "request_2"), STORE_OK);
+
+    struct claim other = brief_of("key", "request_2");
+    assert_int_equal(commit_claim(world, &other), STORE_TAKEN);
+    assert_true(other.taken);
+    assert_string_equal(other.owner, "request_1");
+    struct claim elsewhere = brief_of("key", "request_2");
+    elsewhere.env = ENV_B;
+    assert_int_equal(commit_claim(world, &elsewhere), STORE_OK);
+}
+
+static void brief_claims_survive_a_restart(void **state)
+{
+    struct store_world *world = *state;
+    for (int i = 0; i < 100; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "key %d", i);
+        assert_int_equal(take_brief(world, key, "request_1"), STORE_OK);
+    }
+    world->reopen(world);
+    assert_int_equal(take_brief(world, "key 100", "request_2"), STORE_OK);
+    for (int i = 0; i < 100; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "key %d", i);
+        assert_int_equal(take_brief(world, key, "request_2"), STORE_TAKEN);
+    }
+}
+
+static void an_expired_brief_claim_can_be_taken(void **state)
+{
+    struct store_world *world = *state;
+    /* expired claims may be removed by the first commit, but not before a second later */
+    assert_int_equal(take_brief(world, "first", "request_1"), STORE_OK);
+    struct claim over = brief_of("over", "request_1");
+    over.expires_at = FIRST_RUN_MS; /* expired from then on */
+    assert_int_equal(commit_claim(world, &over), STORE_OK);
+    assert_int_equal(take_brief(world, "over", "request_2"), STORE_OK);
+    over = brief_of("over", "request_3");
+    assert_int_equal(commit_claim(world, &over), STORE_TAKEN);
+    assert_string_equal(over.owner, "request_2");
+}
+
+static void two_brief_claims_of_one_commit_on_a_key_exclude_each_other(void **state)
+{
+    struct store_world *world = *state;
+    struct claim claims[] = { brief_of("a", "request_1"), brief_of("b", "request_2"),
+                              brief_of("a", "request_3") };
+    assert_int_equal(commit(world, NULL, 0, claims, 3), STORE_TAKEN);
+    assert_false(claims[0].taken || claims[1].taken);
+    assert_true(claims[2].taken);
+    assert_string_equal(claims[2].owner, "request_1");
+    for (int i = 0; i < 3; i++)
+        bytes_unref(claims[i].key);
+    /* nothing of the commit was stored */
+    assert_int_equal(take_brief(world, "a", "request_4"), STORE_OK);
+    assert_int_equal(take_brief(world, "b", "request_5"), STORE_OK);
+}
+
+/* A failed commit after a successful one: both may be in one transaction. */
+static void brief_claims_of_a_failed_commit_are_free(void **state)
+{
+    struct store_world *world = *state;
+    struct change change = new_run(ENV_A, 1, "hello");
+    assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    for (int i = 0; i < 3; i++) {
+        struct change old = new_run(ENV_A, 1, "hello");
+        struct claim claim = brief_of("key", "request_1");
+        assert_int_equal(commit(world, &old, 1, &claim, 1), STORE_LOST);
+        bytes_unref(claim.key);
+        change_finish(&old);
+    }
+    assert_int_equal(take_brief(world, "key", "request_2"), STORE_OK);
+    assert_int_equal(take_brief(world, "key", "request_3"), STORE_TAKEN);
+    change_finish(&change);
+}
+
 /* ---- documents ---- */
 
 static void documents_have_versions_and_can_be_deleted(void **state)
@@ -526,6 +627,11 @@ static const struct CMUnitTest commit_cases[] = {
     cmocka_unit_test(an_expired_claim_is_nobodys),
     cmocka_unit_test(a_claim_can_be_taken_over_from_the_named_owner_only),
     cmocka_unit_test(a_claim_is_released_by_its_owner_only),
+    cmocka_unit_test(a_brief_claim_is_taken_once_and_names_its_owner),
+    cmocka_unit_test(brief_claims_survive_a_restart),
+    cmocka_unit_test(an_expired_brief_claim_can_be_taken),
+    cmocka_unit_test(two_brief_claims_of_one_commit_on_a_key_exclude_each_other),
+    cmocka_unit_test(brief_claims_of_a_failed_commit_are_free),
     cmocka_unit_test(documents_have_versions_and_can_be_deleted),
 };
 

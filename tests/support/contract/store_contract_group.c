@@ -32,13 +32,16 @@ static void on_member(struct store_commit *req, enum store_status status)
     answered++;
 }
 
+/* Odd ones are brief. */
 static struct claim claim_named(const char *key, int number, const char *owner)
 {
     char name[32];
     snprintf(name, sizeof(name), "%s %d", key, number);
     struct claim claim = { .kind = CLAIM_IDEMPOTENCY,
                            .env = ENV_A,
-                           .key = text_bytes(name) };
+                           .key = text_bytes(name),
+                           .expires_at = FIRST_RUN_MS + 1,
+                           .brief = number % 2 };
     snprintf(claim.owner, sizeof(claim.owner), "%s", owner);
     return claim;
 }

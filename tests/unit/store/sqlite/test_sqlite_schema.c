@@ -12,7 +12,7 @@
 #include "tests/support/world/unit.h"
 
 /* The steps of this version, before those of a later one. */
-#define OWN_STEPS sqlite_schema.steps[0]
+#define OWN_STEPS sqlite_schema.steps[0], sqlite_schema.steps[1]
 #define ADD_COLUMN "ALTER TABLE task_number ADD COLUMN later TEXT"
 #define ADD_TABLE "CREATE TABLE later (x TEXT) STRICT"
 
@@ -32,7 +32,7 @@ static int open_scene(void **state)
 static int close_scene(void **state)
 {
     static const char *const suffixes[] = { "", "-wal", "-shm", ".schema-100",
-                                            ".schema-101" };
+                                            ".schema-102" };
     (void)state;
     for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         char name[128];
@@ -87,11 +87,11 @@ static void assert_copy_is_of_this_version(void)
     char name[128];
     struct sqlite_db copy = { 0 };
     struct stat found;
-    snprintf(name, sizeof(name), "%s.schema-101", scene.path);
+    snprintf(name, sizeof(name), "%s.schema-102", scene.path);
     assert_int_equal(stat(name, &found), 0);
     assert_int_equal(found.st_mode & 0777, 0600);
     assert_int_equal(sqlite3_open(name, &copy.handle), SQLITE_OK);
-    assert_number(&copy, "PRAGMA user_version", 101);
+    assert_number(&copy, "PRAGMA user_version", 102);
     assert_number(&copy, "SELECT last FROM task_number", 3);
     assert_number(&copy, "SELECT count(later) FROM task_number", -1); /* no such column */
     sqlite3_close(copy.handle);
@@ -104,13 +104,13 @@ static void database_of_this_version_opens_in_the_next(void **state)
     (void)state;
     make_database(&db);
     assert_int_equal(upgrade(&db, steps), OK);
-    assert_number(&db, "PRAGMA user_version", 103);
+    assert_number(&db, "PRAGMA user_version", 104);
     assert_number(&db, "SELECT last FROM task_number WHERE later IS NULL", 3);
     assert_number(&db, "SELECT count(*) FROM later", 0);
     assert_number(&db, "SELECT count(*) FROM meta WHERE name = 'steps_left'", 0);
     assert_copy_is_of_this_version();
     sqlite_db_close(&db);
-    assert_refused("written by a newer runcast (schema 103, this one knows 101)");
+    assert_refused("written by a newer runcast (schema 104, this one knows 102)");
 }
 
 static void a_database_of_schema_100_gets_the_limits_of_runs(void **state)
@@ -137,8 +137,8 @@ static void a_new_database_takes_all_steps_and_keeps_no_copy(void **state)
     (void)state;
     open_db(&db);
     assert_int_equal(upgrade(&db, steps), OK);
-    assert_number(&db, "PRAGMA user_version", 103);
-    snprintf(name, sizeof(name), "%s.schema-101", scene.path);
+    assert_number(&db, "PRAGMA user_version", 104);
+    snprintf(name, sizeof(name), "%s.schema-102", scene.path);
     assert_int_equal(stat(name, &found), -1);
     sqlite_db_close(&db);
 }
@@ -152,11 +152,11 @@ static void interrupted_upgrade_continues_and_keeps_the_first_copy(void **state)
     assert_true(sqlite_db_execute(&db, ADD_TABLE)); /* makes the second step fail */
     assert_int_equal(upgrade(&db, steps), ERR_STORE);
     assert_true(sqlite_db_execute(&db, "ROLLBACK")); /* like the end of the process */
-    assert_number(&db, "PRAGMA user_version", 102);
+    assert_number(&db, "PRAGMA user_version", 103);
     assert_true(
         sqlite_db_execute(&db, "DROP TABLE later; UPDATE task_number SET last = 4"));
     assert_int_equal(upgrade(&db, steps), OK);
-    assert_number(&db, "PRAGMA user_version", 103);
+    assert_number(&db, "PRAGMA user_version", 104);
     assert_number(&db, "SELECT last FROM task_number", 4);
     assert_copy_is_of_this_version();
     sqlite_db_close(&db);
@@ -169,11 +169,11 @@ static void database_that_cannot_be_copied_is_not_upgraded(void **state)
     char part[128];
     (void)state;
     make_database(&db);
-    snprintf(part, sizeof(part), "%s.schema-101.part", scene.path);
+    snprintf(part, sizeof(part), "%s.schema-102.part", scene.path);
     assert_int_equal(mkdir(part, 0700), 0);
     assert_int_equal(upgrade(&db, steps), ERR_STORE);
     assert_int_equal(rmdir(part), 0);
-    assert_number(&db, "PRAGMA user_version", 101);
+    assert_number(&db, "PRAGMA user_version", 102);
     assert_number(&db, "SELECT count(*) FROM later", -1); /* no such table */
     sqlite_db_close(&db);
 }

@@ -176,6 +176,8 @@ static void database_of_a_newer_version_is_rejected(void **state)
     " FROM document WHERE env = e.env)"                                                    \
     " + (SELECT ifnull(sum(128 + 2 * length(CAST(key AS BLOB))), 0) FROM claim"            \
     " WHERE env = e.env)"                                                                  \
+    " + (SELECT ifnull(sum(128 + 2 * length(CAST(key AS BLOB))), 0) FROM brief_claim"      \
+    " WHERE env = e.env)"                                                                  \
     " + (SELECT ifnull(sum(128 + length(CAST(task AS BLOB))), 0) FROM task_number"         \
     " WHERE env = e.env AND last > 0)"
 
@@ -198,15 +200,18 @@ static void stored_bytes_counted_by_change_equal_a_full_count(void **state)
     run_rare_edit(&next.run)->output_type = text_bytes("text/plain");
     run_rare_edit(&next.run)->waits = text_bytes("[]");
     struct bytes *key = text_bytes("schlüssel");
-    struct claim claim = { .env = ENV_A, .key = key, .owner = "run_1" };
-    assert_int_equal(commit(world, &next, 1, &claim, 1), STORE_OK);
+    struct claim claims[] = {
+        { .env = ENV_A, .key = key, .owner = "run_1" },
+        { .env = ENV_A, .key = key, .owner = "x", .expires_at = INT64_MAX, .brief = true },
+    };
+    assert_int_equal(commit(world, &next, 1, claims, 2), STORE_OK);
     for (enum document_kind kind = 0; kind <= DOC_TRACE; kind++)
         assert_int_equal(commit_one(world, new_document(ENV_A, kind, "ñ", "body")),
                          STORE_OK);
     change_finish(&next);
     bytes_unref(key);
     int64_t counted = world->store->ops->position(world->store, ENV_A).stored;
-    assert_true(counted > STORED_RUN + (DOC_TRACE + 3) * STORED_ROW);
+    assert_true(counted > STORED_RUN + (DOC_TRACE + 4) * STORED_ROW);
     close_store(own);
     run_sql(own, COUNT_ALL);
     open_store(own);
@@ -218,13 +223,17 @@ static void swept_claim_does_not_count(void **state)
     struct disk_world *own = own_of(*state);
     open_store(own);
     struct bytes *key = text_bytes("key");
-    struct claim claim = { .env = ENV_A, .key = key, .owner = "run_1", .expires_at = 1 };
-    assert_int_equal(commit(&own->world, NULL, 0, &claim, 1), STORE_OK);
+    struct claim claims[] = {
+        { .env = ENV_A, .key = key, .owner = "run_1", .expires_at = 1 },
+        { .env = ENV_A, .key = key, .owner = "x", .expires_at = 1, .brief = true },
+    };
+    assert_int_equal(commit(&own->world, NULL, 0, claims, 2), STORE_OK);
     bytes_unref(key);
     assert_int_equal(own->world.store->ops->position(own->world.store, ENV_A).stored, 0);
     close_store(own);
     run_sql(own, "CREATE TABLE seen (count CHECK (count = 0));"
                  "INSERT INTO seen SELECT count(*) FROM claim;"
+                 "INSERT INTO seen SELECT count(*) FROM brief_claim;"
                  "INSERT INTO seen SELECT sum(stored) FROM environment");
 }
 
@@ -552,9 +561,8 @@ static void read_that_takes_too_long_is_stopped(void **state)
     free(req.runs);
 }
 
-static void expired_claims_are_swept(void **state)
+static void sweep_expired(struct disk_world *own, bool brief, const char *check)
 {
-    struct disk_world *own = own_of(*state);
     struct claim claims[40];
     for (int i = 0; i < 40; i++) {
         char key[16];
@@ -562,6 +570,7 @@ static void expired_claims_are_swept(void **state)
         claims[i] = (struct claim){
             .kind = CLAIM_REQUEST, .env = ENV_A, .key = text_bytes(key), .owner = "run_1"
         };
+        claims[i].brief = brief;
         claims[i].expires_at = i < 30 ? FIRST_RUN_MS - 1 : FIRST_RUN_MS + 1000;
     }
     open_store(own);
@@ -569,8 +578,118 @@ static void expired_claims_are_swept(void **state)
     for (int i = 0; i < 40; i++)
         bytes_unref(claims[i].key);
     close_store(own);
-    run_sql(own, "CREATE TEMP TABLE t (n CHECK (n = 10));"
-                 "INSERT INTO t SELECT count(*) FROM claim");
+    run_sql(own, check);
+}
+
+static void expired_claims_are_swept(void **state)
+{
+    sweep_expired(own_of(*state), false,
+                  "CREATE TEMP TABLE t (n CHECK (n = 10));"
+                  "INSERT INTO t SELECT count(*) FROM claim");
+    sweep_expired(own_of(*state), true,
+                  "CREATE TEMP TABLE t (n CHECK (n = 10));"
+                  "INSERT INTO t SELECT count(*) FROM brief_claim");
+}
+
+/* ---- brief claims ---- */
+
+static enum store_status take_brief(struct store_world *world, int number,
+                                    const char *owner)
+{
+    char key[16];
+    snprintf(key, sizeof(key), "key %d", number);
+    struct claim claim = { .kind = CLAIM_REQUEST,
+                           .env = ENV_A,
+                           .key = text_bytes(key),
+                           .expires_at = FIRST_RUN_MS + 1000,
+                           .brief = true };
+    snprintf(claim.owner, sizeof(claim.owner), "%s", owner);
+    enum store_status status = commit(world, NULL, 0, &claim, 1);
+    bytes_unref(claim.key);
+    return status;
+}
+
+/* The outcome of the failed commit is unknown, so the table decides. */
+static void brief_claims_are_read_again_after_a_failure(void **state)
+{
+    struct store_world *world = *state;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(take_brief(world, i, "request_1"), STORE_OK);
+    fault_vfs.sync_fails = true;
+    assert_int_equal(take_brief(world, 10, "request_1"), STORE_FAILED);
+    fault_vfs.sync_fails = false;
+    while (world->store->failing)
+        world->turn(world);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(take_brief(world, i, "request_2"), STORE_TAKEN);
+    take_brief(world, 10, "request_2");
+    assert_int_equal(take_brief(world, 10, "request_3"), STORE_TAKEN);
+    close_store(own_of(world));
+    run_sql(own_of(world), "CREATE TEMP TABLE t (n CHECK (n = 11));"
+                           "INSERT INTO t SELECT count(*) FROM brief_claim");
+}
+
+static void brief_claims_of_a_full_disk_are_free(void **state)
+{
+    struct store_world *world = *state;
+    assert_int_equal(take_brief(world, 1, "request_1"), STORE_OK);
+    fault_vfs.disk_is_full = true;
+    assert_int_equal(take_brief(world, 2, "request_1"), STORE_NO_SPACE);
+    fault_vfs.disk_is_full = false;
+    enum store_status status;
+    while ((status = take_brief(world, 2, "request_2")) == STORE_NO_SPACE)
+        continue;
+    assert_int_equal(status, STORE_OK);
+    assert_int_equal(take_brief(world, 1, "request_2"), STORE_TAKEN);
+    assert_int_equal(take_brief(world, 2, "request_3"), STORE_TAKEN);
+}
+
+/* Returns a database to schema 101, which had the keys of metadata among all others. */
+#define TO_SCHEMA_101                                                                      \
+    "INSERT INTO claim (env, kind, key, owner, expires_at)"                                \
+    " SELECT env, kind, key, owner, expires_at FROM brief_claim;"                          \
+    "DROP TABLE brief_claim; PRAGMA user_version = 101"
+
+static enum store_status take_key(struct store_world *world, struct slice space, bool brief,
+                                  const char *owner)
+{
+    struct claim claim = { .kind = CLAIM_REQUEST,
+                           .env = ENV_A,
+                           .key = idempotency_claim_key(space, SLICE("request")),
+                           .expires_at = FIRST_RUN_MS + 1000,
+                           .brief = brief };
+    snprintf(claim.owner, sizeof(claim.owner), "%s", owner);
+    enum store_status status = commit(world, NULL, 0, &claim, 1);
+    bytes_unref(claim.key);
+    return status;
+}
+
+static void claims_of_schema_101_are_still_taken(void **state)
+{
+    struct disk_world *own = own_of(*state);
+    struct store_world *world = &own->world;
+    struct slice metadata = SLICE(CLAIM_NO_TASK "metadata\nrun_1");
+    struct slice bulk = SLICE(CLAIM_NO_TASK "bulk"), task = SLICE("metadata\n");
+    open_store(own);
+    assert_int_equal(take_key(world, metadata, true, "request_1"), STORE_OK);
+    assert_int_equal(take_key(world, bulk, false, "bulk_1"), STORE_OK);
+    assert_int_equal(take_key(world, task, false, "run_1"), STORE_OK);
+    int64_t stored = world->store->ops->position(world->store, ENV_A).stored;
+    close_store(own);
+    run_sql(own, TO_SCHEMA_101);
+
+    open_store(own);
+    assert_int_equal(world->store->ops->position(world->store, ENV_A).stored, stored);
+    assert_int_equal(take_key(world, metadata, true, "request_2"), STORE_TAKEN);
+    assert_int_equal(take_key(world, bulk, false, "bulk_2"), STORE_TAKEN);
+    assert_int_equal(take_key(world, task, false, "run_2"), STORE_TAKEN);
+    close_store(own);
+    run_sql(own, "CREATE TEMP TABLE t (n CHECK (n = 12));"
+                 "INSERT INTO t SELECT 10 * (SELECT count(*) FROM brief_claim)"
+                 " + (SELECT count(*) FROM claim)");
+    char copy[128];
+    snprintf(copy, sizeof(copy), "%s.schema-101", own->path);
+    assert_int_equal(unlink(copy), 0);
 }
 
 int main(void)
@@ -595,6 +714,9 @@ int main(void)
         CLOSED(abandoned_reads_end_and_do_not_begin),
         CLOSED(read_that_takes_too_long_is_stopped),
         CLOSED(expired_claims_are_swept),
+        OPEN(brief_claims_are_read_again_after_a_failure),
+        OPEN(brief_claims_of_a_full_disk_are_free),
+        CLOSED(claims_of_schema_101_are_still_taken),
     };
     int failures =
         store_contract_run("sqlite store: contract", create_open_world, destroy_world);
