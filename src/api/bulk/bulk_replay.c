@@ -13,6 +13,8 @@ enum { SLICE_BYTES = 4 << 20 };
 /* Frees the items, whether or not a trigger has begun with them. */
 static void drop_items(struct bulk_queue *queue)
 {
+    for (size_t i = 0; i < queue->item_count; i++)
+        limits_discount_set(&queue->env->queues, queue->items[i].counted);
     queue->trigger.items = queue->items;
     queue->trigger.count = queue->item_count;
     trigger_op_finish(&queue->trigger);
@@ -61,6 +63,14 @@ static void trigger_items(struct bulk_queue *queue)
         on_triggered(&queue->trigger, refused);
 }
 
+/* Another run of the slice may still be replayed if there are too many sets of limits and gates
+ * for this one. */
+static bool counts(struct bulk_queue *queue, struct trigger *item)
+{
+    struct slice limits = bytes_slice(run_rare(&item->run)->limits);
+    return limits_count_set(&queue->env->queues, limits, &item->counted);
+}
+
 static bool add_item(struct bulk_queue *queue, const struct run *old)
 {
     struct trigger *item = &queue->items[queue->item_count++];
@@ -70,7 +80,7 @@ static bool add_item(struct bulk_queue *queue, const struct run *old)
     struct failure why;
 
     *item = (struct trigger){ 0 };
-    if (run_replay_plain(old, &place, item, &why)) {
+    if (run_replay_plain(old, &place, item, &why) || !counts(queue, item)) {
         run_finish(&item->run);
         queue->item_count--;
         return false;

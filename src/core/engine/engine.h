@@ -270,7 +270,9 @@ struct trigger {
     /* The strategy of its queue. If it is set, leader and pushes are about the run that holds its
      * concurrencyKey (singletons.h). */
     enum singleton singleton;
-    struct slot_group *counted; /* limits and gates of the run (limits_count_set) */
+    /* Limits and gates of the run (limits_count_set). If the caller has counted them, the
+     * operation discounts them at its end. */
+    struct slot_group *counted;
 };
 
 struct trigger_op {

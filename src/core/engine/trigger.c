@@ -339,7 +339,7 @@ static enum err count_sets(struct trigger_op *op)
     for (size_t i = 0; i < op->count; i++) {
         struct trigger *item = &op->items[i];
         struct slice limits = bytes_slice(run_rare(&item->run)->limits);
-        if (limits_count_set(queues, limits, &item->counted))
+        if (item->counted || limits_count_set(queues, limits, &item->counted))
             continue;
         discount_sets(op);
         return explain(&op->why, ERR_RULE,
