@@ -37,7 +37,7 @@ void queues_change_limit(struct queues *queues, struct slice queue, uint32_t lim
 void queues_set_total(struct queues *queues, struct slice queue, uint32_t total)
 {
     struct queue *q = queue_find(&queues->own, queue);
-    if (!q || !q->registered)
+    if (!q || !q->registered || q->total == total)
         return;
     q->total = total;
     queue_refresh_all(queues, q, queue_limit_of(q));
