@@ -112,6 +112,26 @@ test("it replays and cancels", async () => {
   assert.match(await ask("cancel_run", { runId: long }), /canceled\.\nStatus: CANCELED\nTask: waits/);
 });
 
+test("runs that it triggers and replays wait for the limit of their task; a debounced run is shown, canceled and replayed", async () => {
+  const pause = async (action) => assert.equal((await gateway.post("/api/v1/concurrency-limits/task%2Fgreet/pause", { action })).status, 200);
+  await pause("pause");
+  const runId = await trigger("greet", { name: "Kim" }, { tags: ["held"] });
+  const [, again] = /replayed as (run_\w+)\./.exec(await ask("replay_run", { runId, concurrencyKey: "kim", tags: ["held"] }));
+  assert.match(await ask("list_runs", { tag: "held", status: "QUEUED" }), /^Found 2 runs/);
+  for (const id of [runId, again]) assert.equal((await gateway.get(`/api/v3/runs/${id}`)).json.waitingFor.reason, "limit_paused");
+  await pause("resume");
+  for (const id of [runId, again]) assert.match(await ask("wait_for_run_to_complete", { runId: id, timeoutInSeconds: 60 }), /Hello, Kim!/);
+
+  const push = async () => (await gateway.post("/api/v1/tasks/greet/trigger", { payload: { name: "Lee" }, options: { debounce: { key: "lee", delay: "1h" } } })).json;
+  const { id } = await push();
+  assert.match(await ask("get_run_details", { runId: id }), /Status: delayed/i);
+  const [, copy] = /replayed as (run_\w+)\./.exec(await ask("replay_run", { runId: id }));
+  assert.match(await ask("wait_for_run_to_complete", { runId: copy, timeoutInSeconds: 60 }), /Hello, Lee!/);
+  assert.equal((await push()).id, id, "the replay has not taken the key");
+  assert.match(await ask("cancel_run", { runId: id }), /canceled\.\nStatus: CANCELED/);
+  assert.notEqual((await push()).id, id);
+});
+
 test("it stops the CLI, and the gateway knows at once", async () => {
   assert.match(await ask("stop_dev_server"), /Dev server stopped/);
   await until(async () => !await isConnected(), { what: "no worker is connected" });
