@@ -56,6 +56,10 @@ test("more parents than may execute at once, each waiting for a child that does 
   }
   await t.test("in a queue that executes one run at a time: two parents whose waits have ended do not execute at once", () => workInTurn(gateway, ["solo"]));
   await t.test("of two tasks that share a limit of one: no two of them execute at once", () => workInTurn(gateway, ["left", "right"]));
+  await t.test("a task that overrides the limit that it holds", async () => {
+    const [{ status, output }] = await ended(gateway, [await trigger(gateway, "lifter", {})], 60_000);
+    assert.deepEqual([status, output], ["COMPLETED", [2, 1]]);
+  });
   await t.test("that push a delayed run wait for it, and so do both items of a batch that push one", async () => {
     const debounce = { key: "pushed", delay: "1h" };
     const pushed = (await gateway.post("/api/v1/tasks/said/trigger", { payload: "outside", options: { debounce } })).json.id;

@@ -1,6 +1,6 @@
 // Tasks for pace.test.mjs and bench/children.mjs: many runs at once, and parents that wait for children.
 import { setTimeout as sleep } from "node:timers/promises";
-import { concurrencyLimit, queue, task } from "@trigger.dev/sdk";
+import { concurrencyLimit, concurrencyLimits, queue, runs, task } from "@trigger.dev/sdk";
 
 const narrow = queue({ name: "narrow", concurrencyLimit: 1 });
 const single = queue({ name: "single", concurrencyLimit: 1 });
@@ -77,5 +77,17 @@ export const pusher = task({
     const items = ["first", "last"].map((payload) => ({ payload, options: debounce(`${key}-items`) }));
     const { runs } = await said.batchTriggerAndWait(items);
     return [one, ...runs].map((run) => [run.id, run.ok && run.output]);
+  },
+});
+
+/** Holds the shared limit of one, and overrides it until a child has held it, too. */
+export const lifter = task({
+  id: "lifter",
+  concurrency: shared,
+  run: async () => {
+    const { total } = await concurrencyLimits.override("shared", { total: 2 });
+    const { id } = await limited.trigger({ depth: 0 });
+    while (!(await runs.retrieve(id)).isCompleted) await sleep(50);
+    return [total.override, (await concurrencyLimits.reset("shared")).total.current];
   },
 });
