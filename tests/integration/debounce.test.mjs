@@ -9,6 +9,7 @@ import { after, before, describe, test } from "node:test";
 
 import { EventStream } from "../support/js/event_stream.mjs";
 import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { publicToken } from "../support/js/tokens.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
 
 const kills = Number(process.env.KILLS ?? 6);
@@ -146,6 +147,25 @@ describe("a push", () => {
     assert.equal(await delayed(id), at);
     await gateway.post(`/api/v2/runs/${id}/cancel`, {});
     assert.equal((await push(debounce, { idempotencyKey })).id, id);
+  });
+
+  test("by a public token gets no rights to its run, also in a batch and when it is repeated", async () => {
+    const debounce = { key: key(), delay: "1m" }, { id } = await push(debounce), headers = { "x-trigger-request-idempotency-key": randomUUID() };
+    const jwt = await publicToken(gateway, { scopes: ["trigger:tasks:hello", "batchTrigger:tasks:hello"] });
+    const refuses = async (token) => assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key: token })).status, 403);
+    for (const repeats of [false, true]) {
+      const reply = await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1, options: { debounce } }, { key: jwt, headers });
+      assert.deepEqual([reply.status, reply.json], [200, { id, isCached: true }], reply.text);
+      await refuses(reply.headers["x-trigger-jwt"]);
+      if (!repeats) continue;
+      const batch = await gateway.post("/api/v2/tasks/batch", { items: [{ task: "hello", payload: 1, options: { debounce } }] }, { key: jwt });
+      assert.deepEqual((await gateway.get(`/api/v2/batches/${batch.json.id}`)).json.runs, [id]);
+      await refuses(batch.headers["x-trigger-jwt"]);
+    }
+    const expired = await publicToken(gateway, { scopes: ["trigger:tasks:hello"], exp: Math.floor(Date.now() / 1000) - 1 }), other = await publicToken(gateway, { scopes: ["trigger:tasks:child"] }), at = await delayed(id);
+    for (const [token, status] of [[expired, 401], [other, 403]])
+      assert.equal((await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1, options: { debounce } }, { key: token })).status, status);
+    assert.equal(await delayed(id), at);
   });
 
   test("of a parent that waits resumes it when that run has ended", async () => {

@@ -192,8 +192,9 @@ test("runs that were triggered before take the gates of a new version, but not t
   assert.equal(await worker.dequeue(), undefined);
   assert.equal((await look(ids[0])).reason, "gate");
   await gateway.post(`/api/v1/runs/${ids[2]}/reschedule`, { delay: "1s" }, { key });
-  await until(async () => await worker.status(ids[2]) === "QUEUED", { what: "the delayed run is queued" });
-  await (await worker.take(ids[2])).succeed(1);
+  const other = await until(() => worker.dequeue(), { what: "the delayed run is queued, with the limit of its task" });
+  assert.equal(other.id, ids[2]);
+  await (await other.start()).succeed(1);
   await executing.succeed(1);
   await (await worker.take(ids[0])).succeed(1);
   await gateway.stop();
@@ -211,6 +212,8 @@ test("wrong gates are refused with a sentence that says what to do", async (t) =
   assert.equal(await declare([{ queue: "task/a" }, openai]), undefined);
 
   await assert.rejects(trigger("a", { gates: [{ queue: "missing" }] }), { status: 422, message: /No version declares the queue 'missing', which options.gates names; declare it with queue\(\)/ });
+  await Worker.register(gateway, { key: keys.staging, queues: [{ name: "elsewhere" }] });
+  await assert.rejects(trigger("a", { gates: [{ queue: "elsewhere" }] }), { status: 422, message: /No version declares the queue 'elsewhere'/ }, "a queue of another environment");
   for (const gates of [[openai, openai, openai, openai], [{}], ["gate"], {}, [{ queue: "" }], [{ queue: "gate", concurrencyKey: "" }], [{ queue: "gate", concurrencyKey: "x".repeat(129) }], [{ queue: "gate", concurrencyKey: 5 }]])
     await assert.rejects(trigger("a", { gates }), { status: 400, message: /options.gates/ }, JSON.stringify(gates));
   assert.ok(await trigger("a", { gates: [openai, { queue: "gate", concurrencyKey: "x".repeat(128) }, { queue: "task/a" }] }));
