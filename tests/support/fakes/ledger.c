@@ -52,16 +52,19 @@ static void write_run(struct ledger *ledger, const struct run *run)
     run_copy(&story->versions[story->count++], run);
 }
 
+void ledger_write(struct ledger *ledger, const struct change *change)
+{
+    if (change->seq != ++ledger->seq)
+        violated("seq %llu follows %llu", (unsigned long long)change->seq,
+                 (unsigned long long)ledger->seq - 1);
+    if (change->kind == CHANGE_RUN)
+        write_run(ledger, &change->run);
+}
+
 static void write_down(struct ledger *ledger, const struct store_commit *req)
 {
-    for (size_t i = 0; i < req->change_count; i++) {
-        const struct change *change = &req->changes[i];
-        if (change->seq != ++ledger->seq)
-            violated("seq %llu follows %llu", (unsigned long long)change->seq,
-                     (unsigned long long)ledger->seq - 1);
-        if (change->kind == CHANGE_RUN)
-            write_run(ledger, &change->run);
-    }
+    for (size_t i = 0; i < req->change_count; i++)
+        ledger_write(ledger, &req->changes[i]);
 }
 
 const struct story *ledger_find(const struct ledger *ledger, struct slice id)
@@ -229,18 +232,24 @@ void ledger_revive(struct ledger *ledger)
 
 /* ---- made, gone ---- */
 
-struct store *ledger_wrap(struct world *world)
+struct ledger *ledger_create(void)
 {
     struct ledger *ledger = mem_new(struct ledger);
+    table_init(&ledger->by_id, story_key);
+    list_init(&ledger->stories);
+    list_init(&ledger->pending);
+    return ledger;
+}
+
+struct store *ledger_wrap(struct world *world)
+{
+    struct ledger *ledger = ledger_create();
     ledger->below = world->store;
     ledger->fake = world->fake;
     ledger->loop = world->loop;
     ledger->store.ops = &ops;
     memcpy(ledger->store.epoch, world->store->epoch, sizeof(ledger->store.epoch));
     ledger->deferred.fn = fail_all;
-    table_init(&ledger->by_id, story_key);
-    list_init(&ledger->stories);
-    list_init(&ledger->pending);
     current = ledger;
     return &ledger->store;
 }

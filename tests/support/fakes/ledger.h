@@ -17,6 +17,7 @@ struct story {
     char id[ID_MAX - 8];
     struct run *versions;
     uint32_t count, capacity;
+    bool purged;      /* retention has removed it, so no client needs it */
     struct list link; // ledger::stories
 };
 
@@ -37,6 +38,10 @@ struct ledger {
 /* For world_options.wrap: world->store is a ledger. */
 struct store *ledger_wrap(struct world *world);
 struct ledger *ledger_of(struct world *world);
+
+/* Creates a ledger without a store. Its owner writes down every change. */
+struct ledger *ledger_create(void);
+void ledger_write(struct ledger *ledger, const struct change *change);
 
 /* Call it before world_destroy, with no request in flight. */
 void ledger_destroy(struct ledger *ledger);

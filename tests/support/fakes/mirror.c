@@ -272,7 +272,7 @@ static void check_story(const struct mirror *mirror, const struct mirror_sub *su
                         const struct story *story, uint64_t seq)
 {
     const struct run *run = story_at(story, seq);
-    if (!run || !filter_wants(&sub->filter, run))
+    if (!run || story->purged || !filter_wants(&sub->filter, run))
         return;
     const struct mirror_row *row = table_find(&mirror->rows, slice_of(story->id));
     if (!row)
