@@ -70,7 +70,7 @@ add_unit() {
 
 add_sim() {
     local name
-    for name in sim_gateway sim_pace; do
+    for name in sim_gateway sim_pace sim_cluster; do
         add "$name" sim 300 build-asan "build-asan/$name"
     done
 }
