@@ -12,7 +12,12 @@
  *   the group   for a key that is pinned: few pools, that items of many subqueues need
  *   a lane      for another key: many pools, that few items need each
  *
- * So whatever becomes full or has a slot again visits few of the others. A key that turns
+ * Lanes take no turns: of those with a free slot, the one with the oldest item comes first. So a
+ * key with many items delays another key by older items, and never by younger ones. An item
+ * whose pools are hardly ever free at the same time has slots kept (queue_reserve.h), in a lane
+ * as well.
+ *
+ * Whatever becomes full or has a slot again visits few of the others. A key that turns
  * out to be needed in many subqueues (queues::lanes_max lanes) is pinned for further items.
  *
  * Shared by queue.c and the files queue_*.c only. */

@@ -267,6 +267,41 @@ static void very_many_keys_of_a_gate_are_one_set(void **state)
     free(jobs);
 }
 
+/* The queue has one slot. Each time an item has run, a younger one of the key "many" comes. */
+static void a_key_of_a_gate_waits_only_for_older_items_of_others(void **state)
+{
+    enum { OLDER = 50, MANY = 100 };
+    static const char many[] = "[{\"queue\":\"gate\",\"key\":\"many\"}]";
+    static const char one[] = "[{\"queue\":\"gate\",\"key\":\"one\"}]";
+    struct job *jobs = calloc(2 * MANY, sizeof(*jobs)), late = { .id = "late" };
+    struct queues queues;
+    int served = 0;
+    (void)state;
+    queues_init(&queues, 10, job_id);
+    queue_with(&queues, "q", 1, UINT32_MAX);
+    queue_with(&queues, "gate", 5, UINT32_MAX);
+    for (int i = 0; i < 2 * MANY; i++)
+        snprintf(jobs[i].id, sizeof(jobs[i].id), "%d", i);
+    for (int i = 0; i < MANY; i++)
+        queues_wait(&queues, &jobs[i].item, seat("q", "", many), i);
+    queues_wait(&queues, &late.item, seat("q", "", one), OLDER - 1); /* after that job */
+    for (struct queue_item *next; (next = queues_next(&queues, 0)) != &late.item;) {
+        assert_true(served < MANY);
+        queues_run(&queues, next, seat("q", "", many));
+        queues_leave(&queues, next);
+        queues_wait(&queues, &jobs[MANY + served].item, seat("q", "", many), MANY + served);
+        served++;
+    }
+    assert_int_equal(served, OLDER);
+    for (int i = 0; i < 2 * MANY; i++)
+        queues_leave(&queues, &jobs[i].item);
+    queues_leave(&queues, &late.item);
+    queues_forget_limit(&queues, SLICE("q"));
+    queues_forget_limit(&queues, SLICE("gate"));
+    queues_finish(&queues);
+    free(jobs);
+}
+
 /* Items that wait, run or rest count, and what a caller counts. */
 static void different_sets_are_bounded(void **state)
 {
@@ -610,6 +645,7 @@ int main(void)
         cmocka_unit_test(texts_without_a_need_need_nothing),
         cmocka_unit_test(texts_of_one_set_wait_together),
         cmocka_unit_test(very_many_keys_of_a_gate_are_one_set),
+        cmocka_unit_test(a_key_of_a_gate_waits_only_for_older_items_of_others),
         cmocka_unit_test(different_sets_are_bounded),
         cmocka_unit_test(a_key_of_very_many_subqueues_is_pinned),
         cmocka_unit_test(next_item_has_all_slots_whatever_happens),

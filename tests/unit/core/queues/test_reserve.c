@@ -305,6 +305,30 @@ static void its_queue_counts_as_one_of_its_limits(void **state)
     leave_all(&crowd);
 }
 
+/* The pair is in a lane. One stream has another key of the gate in the same queue, and has a;
+ * the other one has the pair's key. */
+static void a_key_of_a_gate_starts_among_streams_of_others(void **state)
+{
+    (void)state;
+    struct crowd crowd = { .pair = { .id = "pair",
+                                     .queue = "q",
+                                     .limits =
+                                         "[\"a\",{\"queue\":\"gate\",\"key\":\"one\"}]" } };
+    queues_init(&crowd.queues, 100, job_id);
+    declare(&crowd.queues, "a", 1);
+    declare(&crowd.queues, "b", 1);
+    queues_set_limit(&crowd.queues, SLICE("gate"), 1);
+    begin_stream(&crowd, &crowd.a, "q", "[\"a\",{\"queue\":\"gate\",\"key\":\"many\"}]");
+    begin_stream(&crowd, &crowd.b, "other", "[{\"queue\":\"gate\",\"key\":\"one\"}]");
+    queues_wait(&crowd.queues, &crowd.pair.item, seat_of(&crowd.pair), 0);
+    pass_over(&crowd);
+    for (int i = 0; i < 2 * STREAM && !crowd.pair.item.running; i++)
+        end_next(&crowd, i % 2 ? &crowd.b : &crowd.a);
+    assert_true(crowd.pair.item.running);
+    queues_forget_limit(&crowd.queues, SLICE("gate"));
+    leave_all(&crowd);
+}
+
 static void a_higher_limit_frees_a_slot_in_addition_to_the_kept_one(void **state)
 {
     (void)state;
@@ -410,6 +434,7 @@ int main(void)
         cmocka_unit_test(of_two_that_need_the_same_the_older_one_keeps_slots),
         cmocka_unit_test(an_older_one_takes_over_what_a_younger_one_keeps),
         cmocka_unit_test(its_queue_counts_as_one_of_its_limits),
+        cmocka_unit_test(a_key_of_a_gate_starts_among_streams_of_others),
         cmocka_unit_test(a_higher_limit_frees_a_slot_in_addition_to_the_kept_one),
         cmocka_unit_test(an_item_that_resumes_takes_no_kept_slot),
         cmocka_unit_test(slots_that_no_caller_takes_are_freed),
