@@ -1,4 +1,4 @@
-// limits.mjs - the cost of concurrency limits: CPU of a run by how many it holds, and memory while it waits.
+// limits.mjs - the cost of concurrency limits and rates: CPU of a run by how many it holds, and memory while it waits.
 //
 //   node bench/limits.mjs BUILD          BUILD: a Release build directory
 //
@@ -10,7 +10,8 @@
 //
 // All of it goes through HTTP, with 32 requests in flight, each synced. Measured is the CPU of the gateway's process (all
 // threads), divided by RUNS. The kinds take turns in one gateway, so that other work on the machine affects all of
-// them, and a ratio is that of one round. All limits have room.
+// them, and a ratio is that of one round. All limits have room, and rates have tokens. No bucket of a rate becomes full
+// meanwhile, so each start is stored with its bucket.
 //
 // The second part fills two gateways, with 10,000 and with all waiting runs, and compares them, one request at a time:
 // the next run of those that wait for a limit of 1, and a run without limits while the other runs wait for it. Memory is
@@ -32,12 +33,12 @@ const IN_FLIGHT = 32, DIFFERENT_KEYS = 10_000, FEW = 10_000, TAKEN = 200, PAYLOA
 
 const five = { queue: { name: "bounded" }, concurrency: { inline: { perKey: ROOM, total: ROOM }, limits: ["first", "second"] } };
 const declared = {
-  tasks: [{ id: "none" }, { id: "one", concurrency: { limits: ["first"] } }, { id: "five", ...five }, { id: "behind", concurrency: { limits: ["narrow"] } }],
-  queues: [{ name: "bounded", concurrencyLimit: ROOM, combinedConcurrencyLimit: ROOM }],
+  tasks: [{ id: "none" }, { id: "one", concurrency: { limits: ["first"] } }, { id: "five", ...five }, { id: "rated", queue: { name: "rated" } }, { id: "behind", concurrency: { limits: ["narrow"] } }],
+  queues: [{ name: "rated" }, { name: "bounded", concurrencyLimit: ROOM, combinedConcurrencyLimit: ROOM }],
   concurrencyLimits: [{ name: "first", perKey: ROOM, total: ROOM }, { name: "second", perKey: ROOM, total: ROOM }, { name: "narrow", total: 1 }],
 };
 const kinds = {
-  "no limit": { task: "none" }, "1 limit": { task: "one" }, "5 limits": { task: "five" },
+  "no limit": { task: "none" }, "1 limit": { task: "one" }, "5 limits": { task: "five" }, "a rate": { task: "rated" },
   "no limit, 10,000 keys": { task: "none", hasKeys: true }, "5 limits, 10,000 keys": { task: "five", hasKeys: true },
 };
 
@@ -52,7 +53,10 @@ const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1]
 
 async function start() {
   const gateway = await startGateway({ release: true });
-  return { gateway, worker: await Worker.register(gateway, { key: keys.prod, ...declared }) };
+  const worker = await Worker.register(gateway, { key: keys.prod, ...declared });
+  const { status, text } = await gateway.post("/api/v1/queues/rated/rate", { type: "custom", total: { starts: 100_000, period: "1d" } }, { key: keys.prod });
+  if (status !== 200) throw new Error(text);
+  return { gateway, worker };
 }
 
 /** Calls work(n) for each n below count, with some in flight at a time. */
