@@ -12,6 +12,7 @@ import { getBySocket, keys, startGateway, temporaryFolder, until } from "../supp
 import { runProgram } from "../support/js/program.mjs";
 import { Supervisor } from "../support/js/supervisor.mjs";
 import { makeCertificate } from "../support/js/tls.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const top = fileURLToPath(new URL("../..", import.meta.url));
 const chapter = (name) => readFileSync(path.join(top, name), "utf8");
@@ -205,5 +206,35 @@ test("an environment variable is set as src/api/envvars/README.md says", async (
   assert.deepEqual(JSON.parse(set.output.out), { success: true });
   const got = await gateway.get(`/api/v1/projects/${keys.ref}/envvars/prod/DATABASE_URL`, { key: keys.pat });
   assert.equal(got.json.value, "postgres://…");
+  await gateway.stop();
+});
+
+/** The objects of an example with one JSON object a line; "…" stands for any value. */
+const objects = (text) => text.trim().split("\n").map((line) => JSON.parse(line.replace(/ +\/\/.*/, "").replaceAll("…", "1")));
+
+test("limits, gates, rates, singletons and debounce work as their chapters say", async (t) => {
+  const gateway = await startGateway({ t, options: ["--dequeue-wait", "0"] }), router = chapter("src/api/router/README.md");
+  const [declared, triggered] = objects(block("### Gates", router)), [debounced] = objects(block("### Debounce", router));
+  const limits = [...block("### Concurrency limits", router).matchAll(/concurrencyLimit\((.*?)\)/g)].map(([, text]) => JSON.parse(text.replace(/(\w+):/g, '"$1":')));
+  const worker = await Worker.register(gateway, { tasks: [declared, "free"], queues: ["gpu", "openai", "users", "emails", "sync"].map((name) => ({ name })), concurrencyLimits: limits });
+  const trigger = async (task, body) => { const { status, json, text } = await gateway.post(`/api/v1/tasks/${task}/trigger`, body); assert.equal(status, 200, text); return json; };
+  const read = async (path) => (await gateway.get(path)).json;
+
+  const { id } = await trigger(declared.id, triggered);
+  assert.deepEqual((await worker.show(id)).run.gates, triggered.options.gates);
+  assert.deepEqual((await worker.show((await trigger(declared.id, {})).id)).run.gates, declared.gates);
+  const first = await trigger("free", debounced);
+  assert.deepEqual(await trigger("free", debounced), { ...first, isCached: true });
+
+  const rates = shell(gateway, block("### Rates", router));
+  assert.equal(await rates.ended, 0, rates.output.err);
+  assert.deepEqual([await read(`/api/v1/concurrency-limits/${limits[0].name}`), await read("/api/v1/queues/emails?type=custom")].map(({ rate }) => [rate?.total?.starts, rate?.perKey?.starts]), [[10, 2], [10, undefined]]);
+  assert.equal((await read("/api/v1/queues/emails?type=custom&concurrencyKey=ann")).name, "emails");
+
+  const singleton = shell(gateway, block("Its strategy decides", chapter("src/api/queues/README.md")));
+  assert.equal(await singleton.ended, 0, singleton.output.err);
+  const sync = () => trigger("free", { options: { queue: { name: "sync" }, concurrencyKey: "ann" } }), one = await sync();
+  assert.deepEqual(await sync(), { id: one.id, isCached: true });
+  assert.deepEqual((await read("/api/v1/queues/sync/usage?type=custom")).queued.map((run) => run.id), [one.id]);
   await gateway.stop();
 });
