@@ -473,6 +473,41 @@ static bool is_of(const struct job *job, uint32_t audience)
     return job->resumes ? audience == AUDIENCE_RESUMED : job->audience == audience;
 }
 
+/* Items of the queue itself that wait with this key. */
+static uint32_t count_queued(const struct model *model, unsigned queue, unsigned key)
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < JOBS; i++) {
+        const struct job *job = &model->jobs[i];
+        sum += job->waiting && !job->resumes && job->queue == queue && job->key == key;
+    }
+    return sum;
+}
+
+/* A usage lists the items that hold a slot of the queue, or need one, and its keys. */
+static void check_usage(const struct model *model, unsigned queue)
+{
+    const struct queues *queues = &model->queues;
+    struct slice name = slice_of(queue_names[queue]), keys[KEYS];
+    const struct queue_item *items[JOBS];
+    size_t busy = 0, needed = 0, found = 0;
+    for (unsigned key = 0; key < KEYS; key++) {
+        struct queue_figures figures =
+            queues_key_figures(queues, name, slice_of(key_names[key]));
+        assert_int_equal(figures.running, count(model, (int)queue, key));
+        assert_int_equal(figures.waiting, count_queued(model, queue, key));
+        busy += figures.running > 0;
+    }
+    assert_int_equal(queues_keys(queues, name, keys, KEYS), busy);
+    for (int i = 0; i < JOBS; i++)
+        needed += (model->jobs[i].waiting || model->jobs[i].running) &&
+                  holds(&model->jobs[i], (int)queue, KEYS);
+    const struct list *lines[] = { &queues->executing, &queues->resuming, &queues->line };
+    for (int i = 0; i < 3; i++)
+        found += queues_items(queues, lines[i], name, items, JOBS, JOBS);
+    assert_int_equal(found, needed);
+}
+
 static void check(struct model *model)
 {
     static const uint32_t audiences[] = { 0, 1, AUDIENCE_RESUMED };
@@ -603,6 +638,9 @@ static void change_at_random(uint32_t lanes_max)
     for (int i = 0, steps = cases(STEPS); i < steps; i++) {
         step(model);
         check(model);
+        if (i % 16 == 0)
+            for (unsigned queue = 0; queue < QUEUES; queue++)
+                check_usage(model, queue);
         for (bool all = !draw(model, 50); all && queues_refresh_stale(&model->queues);)
             check(model);
     }
