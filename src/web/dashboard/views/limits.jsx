@@ -4,11 +4,11 @@ import { useState } from "preact/hooks";
 import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
-import { until, useNow } from "../lib/time.js";
+import { useNow } from "../lib/time.js";
 import { Button, Dialog, Empty, Field, Figure, Loading, Page, Problem, Status, Table, Time } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { attempt } from "../ui/toast.jsx";
-import { RateDialog, Rates, ratesOf, rateText } from "./rates.jsx";
+import { RateDialog, RateFigures, Rates } from "./rates.jsx";
 import { Held, Usage } from "./usage.jsx";
 
 const everyMs = 2000, most = 100_000;
@@ -99,15 +99,6 @@ function Summary({ limit }) {
       <Figure label="Queued" value={number(limit.queued)} note={reserved ? `${number(reserved)} reserved for the oldest` : undefined} />
       <Figure label="In total" value={shown(total)} note={note(total)} />
       <Figure label="For each key" value={shown(perKey)} note={note(perKey)} />
-    </section>
-  );
-}
-
-function RateFigures({ rate }) {
-  const now = useNow(), rates = ratesOf(rate);
-  return rates.length > 0 && (
-    <section class="figures" aria-label="Rate">
-      {rates.map(([label, one]) => <Figure key={label} label={`Starts ${label}`} value={rateText(one)} note={one.nextAt ? `${number(one.available)} left, next ${until(one.nextAt, now)}` : undefined} tone={one.available === 0 ? "wait" : ""} />)}
     </section>
   );
 }

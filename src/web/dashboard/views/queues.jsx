@@ -9,7 +9,7 @@ import { Button, Dialog, Empty, Field, Figure, Loading, Page, Problem, Status, T
 import { Icon } from "../ui/icons.jsx";
 import { attempt } from "../ui/toast.jsx";
 import { limitAddress } from "./limits.jsx";
-import { RateDialog, Rates } from "./rates.jsx";
+import { RateDialog, RateFigures, Rates } from "./rates.jsx";
 import { queueAddress, Usage } from "./usage.jsx";
 
 const everyMs = 2000, limitsMs = 10_000;
@@ -131,7 +131,7 @@ function Queue({ place }) {
       actions={<><PauseButton place={place} queue={queue} reload={reload} /><Button icon="edit" onClick={() => setDialog({ limit: queue })} aria-label={`Limit of ${queue.name}`}>Limit…</Button><Button icon="schedules" onClick={() => setDialog({ rate: queue })}>Rate…</Button></>}>
       {error && <Problem error={error} retry={reload} />}
       <QueueFigures queue={queue} now={now} />
-      {queue.rate && <p class="note">Starts: <Rates rate={queue.rate} now={now} /></p>}
+      <RateFigures rate={queue.rate} />
       <p class="dim note">Runs of other queues are listed if this queue is their gate.</p>
       <Usage place={place} what="queue" usage={usage} figures={queue} path={path} query={{ type }} addressOfKey={(key) => queueAddress(place, id, key)} />
       <Dialogs place={place} dialog={dialog} setDialog={setDialog} reload={reload} />
@@ -160,7 +160,7 @@ function List({ place }) {
         ["Queued", (queue) => <a href={runsOf(place, nameOf(queue), "QUEUED")} class={queue.queued ? "" : "dim"}>{queue.queued.toLocaleString("en")}</a>, "number"],
         ["Oldest queued", (queue) => queue.oldestQueuedAt ? age(now - new Date(queue.oldestQueuedAt)) : <span class="dim">–</span>, "number"],
         ["Executing", (queue) => <a href={runsOf(place, nameOf(queue), "EXECUTING")} class={queue.running ? "" : "dim"}>{queue.running.toLocaleString("en")}</a>, "number"],
-        ["Limit", (queue) => <><Limits place={place} queue={queue} limit={limit} inline={inline.has(nameOf(queue))} /><Rates rate={queue.rate} now={now} /></>, "number"],
+        ["Limit", (queue) => <span><Limits place={place} queue={queue} limit={limit} inline={inline.has(nameOf(queue))} /><Rates rate={queue.rate} now={now} /></span>, "number"],
         ["Actions", (queue) => <span class="row-end flat"><PauseButton place={place} queue={queue} reload={reload} kind="small" /><Button kind="small" onClick={() => setDialog({ limit: queue })} aria-label={`Limit of ${queue.name}`}>Limit…</Button></span>, "actions-cell"],
       ]} />}
       {data?.pagination.totalPages > 1 && <div class="row-end flat"><Button disabled={page === 1} onClick={() => setPage(page - 1)}>Previous</Button><span class="dim">{page} of {data.pagination.totalPages}</span><Button disabled={page >= data.pagination.totalPages} onClick={() => setPage(page + 1)}>Next</Button></div>}

@@ -2,8 +2,8 @@
 import { useState } from "preact/hooks";
 
 import { session } from "../lib/session.js";
-import { until } from "../lib/time.js";
-import { Button, Dialog, Field } from "../ui/basic.jsx";
+import { until, useNow } from "../lib/time.js";
+import { Button, Dialog, Field, Figure } from "../ui/basic.jsx";
 import { attempt } from "../ui/toast.jsx";
 
 const most = 100_000, labels = { total: "in total", perKey: "for each key" };
@@ -12,12 +12,22 @@ const number = (value) => value.toLocaleString("en");
 export const rateText = ({ starts, period }) => `${number(starts)} per ${period}`;
 
 /** The rates that are set, as [label, rate]. */
-export const ratesOf = (rate) => Object.keys(labels).filter((name) => rate?.[name]).map((name) => [labels[name], rate[name]]);
+const ratesOf = (rate) => Object.keys(labels).filter((name) => rate?.[name]).map((name) => [labels[name], rate[name]]);
 
 /** The rates of a queue or limit in a table's cell, one a line. */
 export const Rates = ({ rate, now }) => ratesOf(rate).map(([label, one]) => (
   <span key={label} class="rates" title={one.nextAt ? `${number(one.available)} left, the next one ${until(one.nextAt, now)}` : undefined}>{rateText(one)} <span class="dim">{label}</span></span>
 ));
+
+/** The rates of a queue or limit as figures of its page. */
+export function RateFigures({ rate }) {
+  const now = useNow(), rates = ratesOf(rate);
+  return rates.length > 0 && (
+    <section class="figures" aria-label="Rate">
+      {rates.map(([label, one]) => <Figure key={label} label={`Starts ${label}`} value={rateText(one)} note={one.nextAt ? `${number(one.available)} left, next ${until(one.nextAt, now)}` : undefined} tone={one.available === 0 ? "wait" : ""} />)}
+    </section>
+  );
+}
 
 /** Sets the rates of a queue or limit at `path`; `body` is sent along. An empty number removes a rate. */
 export function RateDialog({ place, name, rate, path, body, onClose, onDone }) {
