@@ -96,9 +96,14 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_RELEASE_CLAIM] =
         "DELETE FROM claim WHERE env = ?1 AND kind = ?2 AND key = ?3 AND owner = ?4",
     [SQL_CLAIM_OWNER] = "SELECT owner FROM claim WHERE env = ?1 AND kind = ?2 AND key = ?3",
+    /* A range of claim_expiry, up to the last one to remove. With "(env, kind, key) IN" SQLite
+     * would scan all claims of the kind. */
     [SQL_SWEEP_CLAIMS] =
-        "DELETE FROM claim WHERE (env, kind, key) IN (SELECT env, kind, key FROM claim"
-        " WHERE expires_at > 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)"
+        "DELETE FROM claim WHERE expires_at > 0 AND (expires_at, env, kind, key) <="
+        " (SELECT expires_at, env, kind, key FROM (SELECT expires_at, env, kind, key"
+        " FROM claim WHERE expires_at > 0 AND expires_at <= ?1"
+        " ORDER BY expires_at, env, kind, key LIMIT ?2)"
+        " ORDER BY expires_at DESC, env DESC, kind DESC, key DESC LIMIT 1)"
         " RETURNING env, key",
     [SQL_BRIEF_CLAIMS] = "SELECT id, key FROM brief_claim ORDER BY id",
     [SQL_BRIEF_CLAIM] = "SELECT owner FROM brief_claim WHERE env = ?1 AND kind = ?2"
