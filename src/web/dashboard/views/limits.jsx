@@ -88,7 +88,7 @@ function KeyDialog({ place, limit, item, onClose, onDone }) {
 
 const pauseOf = (place, limit) => attempt(() => session.request(place, "POST", `${pathOf(limit.name)}/pause`, { body: { action: limit.paused ? "resume" : "pause" } }), `${limit.name} ${limit.paused ? "resumed" : "paused"}`);
 
-const PauseButton = ({ place, limit, reload, kind }) => <Button kind={kind} icon={limit.paused ? "test" : "pause"} onClick={() => pauseOf(place, limit).then(reload)} aria-label={`${limit.paused ? "Resume" : "Pause"} ${limit.name}`}>{limit.paused ? "Resume" : "Pause"}</Button>;
+const PauseButton = ({ place, limit, reload, kind }) => <Button kind={kind} icon={limit.paused ? "test" : "pause"} onClick={() => pauseOf(place, limit).then(reload)} aria-label={`${limit.paused ? "Resume" : "Pause"} ${limit.name}`} title={limit.paused ? "Resume" : "Pause"}>{limit.paused ? "Resume" : "Pause"}</Button>;
 
 function Summary({ limit }) {
   const { total, perKey, reserved } = limit, note = (bound) => reasonOf(bound) ?? (bound.base === null ? undefined : "in code");

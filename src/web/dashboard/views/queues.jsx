@@ -90,7 +90,7 @@ function Summary({ now, paused }) {
 const runsOf = (place, name, status) => addressOf({ ...place, view: "runs", id: undefined, query: { queue: name, status } });
 const toggle = (place, queue) => attempt(() => session.request(place, "POST", `${pathOf(queue)}/pause`, { body: { type: queue.type, action: queue.paused ? "resume" : "pause" } }), `${queue.name} ${queue.paused ? "resumed" : "paused"}`);
 
-const PauseButton = ({ place, queue, reload, kind }) => <Button kind={kind} icon={queue.paused ? "test" : "pause"} onClick={() => toggle(place, queue).then(reload)} aria-label={`${queue.paused ? "Resume" : "Pause"} ${queue.name}`}>{queue.paused ? "Resume" : "Pause"}</Button>;
+const PauseButton = ({ place, queue, reload, kind }) => <Button kind={kind} icon={queue.paused ? "test" : "pause"} onClick={() => toggle(place, queue).then(reload)} aria-label={`${queue.paused ? "Resume" : "Pause"} ${queue.name}`} title={queue.paused ? "Resume" : "Pause"}>{queue.paused ? "Resume" : "Pause"}</Button>;
 
 /** The dialog that is open: { limit: queue } or { rate: queue }. */
 function Dialogs({ place, dialog, setDialog, reload }) {

@@ -111,7 +111,7 @@ export function Schedules({ place }) {
         ["Next run", (one) => one.active && one.nextRun ? <span class="next-run" title={wholeTime(one.nextRun)}><Time at={one.nextRun} /> <span class="dim">{until(one.nextRun, now)}</span>{zonedTime(one.nextRun, one.timezone) && <><br /><span class="dim">{zonedTime(one.nextRun, one.timezone)} <Zone name={one.timezone} /></span></>}</span> : <span class="dim">–</span>],
         ["Source", (one) => <span>{one.type === "DECLARATIVE" ? <span title="Declared with the task. To change it, deploy another version.">Code</span> : "API"}{one.externalId && <><br /><span class="dim external" title={one.externalId}>{one.externalId}</span></>}</span>, "wide-cell-only"],
         ["Actions", (one) => <span class="row-end flat schedule-actions">
-          <Button kind="small" icon="test" aria-label={`Run ${one.task} now`} onClick={() => start(one)}>Run now</Button>
+          <Button kind="small" icon="test" aria-label={`Run ${one.task} now`} title="Run now" onClick={() => start(one)}>Run now</Button>
           <label class="switch" title={one.type === "DECLARATIVE" ? "Declared in code: deploy another version to turn it off" : undefined}><input type="checkbox" role="switch" checked={one.active} onChange={() => toggle(one)} disabled={one.type === "DECLARATIVE"} aria-label={`${one.task} ${one.generator.expression} is on`} />{one.active ? "On" : "Off"}</label>
           {one.type !== "DECLARATIVE" && <><Button kind="small" icon="edit" aria-label="Edit…" title="Edit…" onClick={() => setDialog({ edit: true, schedule: one })} /><Button kind="small" aria-label="Delete" title="Delete" icon="trash" onClick={() => setDialog({ remove: one })} /></>}</span>, "actions-cell"],
       ]} />}
