@@ -8,7 +8,7 @@
 #   power      losses of power under load, N of them; needs root       (200)
 #   damage     starts with one wrong bit in the database, N of them    (1000)
 #   model      N seeds of the model test, of --ops writes each         (50, 20000)
-#   sim        N seeds of the simulation                               (5000)
+#   sim        N seeds of each simulation with crashes                 (5000)
 #   fuzz       each fuzz target for N minutes, with libFuzzer          (10)
 #   isolation  N operations of environments that guess others' ids     (1000000)
 #   database   faults of a PostgreSQL, such as two minutes without it
@@ -68,7 +68,7 @@ if wanted kills || wanted power || wanted damage || wanted model || wanted sim |
     wanted isolation || wanted database || wanted deployed; then
     configure build-asan gcc -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
     configure build-gcc gcc -DCMAKE_BUILD_TYPE=Release
-    ninja -C build-asan runcast sim_gateway
+    ninja -C build-asan runcast sim_gateway sim_cluster
     ninja -C build-gcc runcast shim_sync
 fi
 if wanted kills; then
@@ -97,6 +97,7 @@ fi
 if wanted sim; then
     seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
     run "sim-$seed" env SEED="$seed" SEEDS="$sims" build-asan/sim_gateway
+    run "cluster-$seed" env SEED="$seed" SEEDS="$sims" build-asan/sim_cluster none
 fi
 if wanted isolation; then
     seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
