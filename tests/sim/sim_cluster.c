@@ -145,6 +145,8 @@ static bool is_caught(enum cluster_fault fault, char *line, size_t size)
         char seeds[16];
         snprintf(seeds, sizeof(seeds), "%u", cluster_faults[fault].seeds);
         setenv("SEEDS", seeds, 1);
+        snprintf(seeds, sizeof(seeds), "%u", cluster_faults[fault].first);
+        setenv("SEED", seeds, 0);
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
         cluster_fault = fault;

@@ -63,10 +63,13 @@ static void apply(struct cluster_catch_up *catch_up)
     if (!any)
         return;
     env->applied = catch_up->target;
-    recent_finish(&env->recent);
-    env->recent.dropped = env->applied;
+    if (!has_fault(FAULT_KEEPS_RING)) {
+        recent_finish(&env->recent);
+        env->recent.dropped = env->applied;
+    }
     history_finish(&env->history);
-    read_windows_again(env);
+    if (!has_fault(FAULT_KEEPS_COUNTS))
+        read_windows_again(env);
 }
 
 /* Retention has removed runs that memory may have as unfinished, and no page has them. */

@@ -20,6 +20,9 @@ enum cluster_fault {
     FAULT_TRUST_FROM_ARRIVAL,
     FAULT_AHEAD_OF_LEADER,
     FAULT_KEEPS_PURGED,
+    FAULT_PAGE_AHEAD,
+    FAULT_KEEPS_RING,
+    FAULT_KEEPS_COUNTS,
     FAULT_COUNT
 };
 
@@ -27,6 +30,7 @@ struct cluster_fault_row {
     const char *name;   /* the argument of the program */
     const char *about;  /* what it breaks */
     const char *caught; /* parts of violations that may report it, separated by "|" */
+    unsigned first;     /* seed; unless SEED is set */
     unsigned seeds;     /* it must be caught within this many */
 };
 

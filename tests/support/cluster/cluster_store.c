@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "tests/support/cluster/cluster.h"
+#include "tests/support/cluster/cluster_faults.h"
 
 enum { AGAIN_MS = 100 };
 
@@ -116,7 +117,8 @@ static bool may_deliver(const struct cluster_store *store,
 {
     const struct environment *env = store->gateway->env;
     return pending->answered &&
-           (pending->at_once || pending->status || (env && env->applied >= pending->seq));
+           (pending->at_once || pending->status || has_fault(FAULT_PAGE_AHEAD) ||
+            (env && env->applied >= pending->seq));
 }
 
 void cluster_store_tick(struct cluster_store *store)

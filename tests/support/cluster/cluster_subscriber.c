@@ -249,7 +249,8 @@ static void tick(struct cluster_session *session)
 {
     struct cluster_subscriber *subscriber = of_session(session);
     if (subscriber->lost)
-        violated("%s closes a socket, although it lives", subscriber->session.gateway->name);
+        violated("%s closes a socket, although it lives",
+                 subscriber->session.gateway->name);
     else if (subscriber->state == SUBSCRIBER_ASKING)
         start(subscriber);
     else
