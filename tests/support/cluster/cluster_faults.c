@@ -43,13 +43,13 @@ const struct cluster_fault_row cluster_faults[FAULT_COUNT] = {
                              "does not have", 1, 40 },
     [FAULT_PAGE_AHEAD] = { "page_ahead",
                            "a page of the store is used before its changes are applied",
-                           "a poll gets|at sync", 95, 40 },
+                           "a poll gets|at sync", 1010, 40 },
     [FAULT_KEEPS_RING] = { "keeps_ring",
                            "after catching up, the ring stands for numbers that were left "
                            "out",
                            "a poll gets|at sync", 20, 40 },
     [FAULT_KEEPS_COUNTS] = { "keeps_counts",
-                             "after catching up, runs are not counted again", "counts", 15,
+                             "after catching up, runs are not counted again", "counts", 40,
                              40 },
 };
 

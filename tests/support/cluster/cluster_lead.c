@@ -23,11 +23,14 @@ void cluster_lead_finish(struct cluster_lead *lead)
 
 /* ---- trust ---- */
 
+/* The end of a session is noticed at once, unless the network is cut: then only the time
+ * since the last answered beat counts. */
 static int64_t session_trust(const struct cluster_lead *lead)
 {
     const struct cluster_gateway *gateway = lead->gateway;
-    uint32_t connection = cluster_gateway_connection(gateway, CLUSTER_DATABASE);
-    if (connection != lead->answered_connection)
+    const struct cluster_pair *pair =
+        cluster_pair(&gateway->cluster->network, gateway->number, CLUSTER_DATABASE);
+    if (pair->connection != lead->answered_connection && !pair->cut)
         return 0;
     return lead->observation.sent_ms + SESSION_TRUST_MS - now_of(lead);
 }
