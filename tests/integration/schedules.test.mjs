@@ -188,7 +188,7 @@ test("only secret keys are accepted", async () => {
 
 test("an environment has a limited number of schedules", async (t) => {
   const small = await startGateway({ t, options: ["--schedules", "2"] });
-  await Worker.register(small, { tasks });
+  await Worker.register(small, { tasks, queues, concurrencyLimits });
   const [first] = [await create({}, small), await create({}, small)];
   const { status, json } = await small.post(all, body());
   assert.deepEqual([status, json.error], [422, "You have created 2/2 schedules so you'll need to increase your limits or delete some schedules."]);
