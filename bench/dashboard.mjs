@@ -1,19 +1,22 @@
 // dashboard.mjs - how fast the dashboard is in a real browser: first paint, and time per frame.
 //
-// Frames are measured while thousands of changes a second reach its table, and while all runs are
-// scrolled.
+// Frames are measured while thousands of changes a second reach its table, and while all runs and the
+// logs of a run are scrolled.
 //
 //   node bench/dashboard.mjs BUILD        BUILD: a Release build directory; needs npm ci in
 //                                         tests/conformance/browser, and Chromium
 //
 // RATE     changes per second (5000), SECONDS how long (6)
 // RUNS     to scroll through (100000)
+// LINES    of logs to scroll through (10000)
 // ROUNDS   of first paints (9)
 //
 //   frame   from the first callback of an animation frame to the first task after it: drawing of
 //           the rows, style, layout and painting. Work between frames is included in "busy", the
 //           share of time in which the page's thread works. Browser, gateway and load share the
 //           cores, so it is measured three times, and the median p99 is shown
+//   CPU     of a frame: the processor time of the page's thread, in which other programs that
+//           have the core are not included
 //   paint   from the navigation to the first contentful paint, in its own context; an empty
 //           page of another server and the dashboard take turns
 //
@@ -26,7 +29,7 @@ import { startBrowser } from "../tests/conformance/browser/tab.mjs";
 import { keys, startGateway, until } from "../tests/support/js/gateway.mjs";
 
 const [build = "build"] = process.argv.slice(2);
-const [rate, seconds, runs, rounds] = [["RATE", 5000], ["SECONDS", 6], ["RUNS", 100_000], ["ROUNDS", 9]].map(([name, usual]) => Number(process.env[name] ?? usual));
+const [rate, seconds, runs, lines, rounds] = [["RATE", 5000], ["SECONDS", 6], ["RUNS", 100_000], ["LINES", 10_000], ["ROUNDS", 9]].map(([name, usual]) => Number(process.env[name] ?? usual));
 process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
 const pageLimit = 150_000, frameLimit = 16, paintLimit = 3, stutter = 50;
 
@@ -109,6 +112,21 @@ async function open(address) {
   return { page, close: async () => { for (const end of ends) await end(); } };
 }
 
+/** Begins to trace frames; the returned function stops that and returns the sorted ms of processor time of all frames. */
+async function traceFrames(devtools) {
+  const found = [];
+  devtools.on("Tracing.dataCollected", ({ value }) => {
+    for (const { name, tdur } of value) if (name === "ProxyMain::BeginMainFrame" && tdur !== undefined) found.push(tdur / 1000);
+  });
+  await devtools.send("Tracing.start", { transferMode: "ReportEvents", traceConfig: { includedCategories: ["cc"] } });
+  return async () => {
+    const complete = new Promise((resolve) => devtools.once("Tracing.tracingComplete", resolve));
+    await devtools.send("Tracing.end");
+    await complete;
+    return found.sort((a, b) => a - b);
+  };
+}
+
 /** Begins to record frames; the returned function stops that and returns the figures. */
 async function watchFrames(page) {
   const devtools = await page.context().newCDPSession(page);
@@ -128,18 +146,18 @@ async function watchFrames(page) {
     };
     requestAnimationFrame(tick);
   });
-  const before = await busy();
+  const cpuOfFrames = await traceFrames(devtools), before = await busy();
   return async () => {
     const now = await busy(), { work, gaps } = await page.evaluate(() => { window.frames_.isOver = true; return window.frames_; });
-    const sorted = work.toSorted((a, b) => a - b);
-    return { count: work.length, half: at(sorted, 0.5), most: at(sorted, 0.99), longest: sorted.at(-1), stutters: gaps.filter((gap) => gap > stutter).length,
+    const sorted = work.toSorted((a, b) => a - b), cpu = await cpuOfFrames();
+    return { cpu: at(cpu, 0.99), count: work.length, half: at(sorted, 0.5), most: at(sorted, 0.99), longest: sorted.at(-1), stutters: gaps.filter((gap) => gap > stutter).length,
       busy: (now.TaskDuration - before.TaskDuration) / (now.Timestamp - before.Timestamp) };
   };
 }
 
-function rowOfFrames(name, { half, most, longest, busy, count, stutters }) {
+function rowOfFrames(name, { half, most, longest, busy, count, stutters, cpu }) {
   row(`${name}: a frame, p50, p99, longest`, `${half.toFixed(1)}, ${most.toFixed(1)}, ${longest.toFixed(1)} ms`, "p99 < 16 ms", most < frameLimit);
-  console.log(`${" ".repeat(52)} ${`${count} frames, ${stutters} over ${stutter} ms apart, busy ${(100 * busy).toFixed(0)} %`.padStart(34)}`);
+  console.log(`${" ".repeat(52)} ${`${count} frames, ${stutters} over ${stutter} ms apart, busy ${(100 * busy).toFixed(0)} %, CPU p99 ${cpu.toFixed(1)} ms`.padStart(34)}`);
 }
 
 async function measureChanges(by, name) {
@@ -182,12 +200,38 @@ async function measureScroll() {
   await close();
 }
 
+/** Scrolls through the logs of a run. The browser gets them in place of the response with the run's trace. */
+async function measureLogs() {
+  const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1", options: { delay: "1h" } })).json;
+  const { page, close } = await open("about:blank"), scroller = ".log-scroll";
+  await page.route(`**/api/v1/runs/${id}/trace`, async (route) => {
+    const answer = await (await route.fetch()).json(), root = answer.trace.rootSpan, began = Date.parse(root.data.startTime);
+    root.children = Array.from({ length: lines }, (_, n) => ({ id: `log${n}`, parentId: root.id, runId: id, children: [], data: { message: `line ${n} ${"x".repeat(n % 7 ? 20 : 400)}`, startTime: new Date(began + n).toISOString(), duration: 0, level: n % 100 ? "INFO" : "WARN", properties: { n }, events: [] } }));
+    await route.fulfill({ json: answer });
+  });
+  await page.goto(`${gateway.url}/projects/v3/${keys.ref}/runs/${id}?env=dev&logs=1`);
+  await page.getByText(`line ${lines - 1} `).waitFor(); // it follows the end
+  const end = await watchFrames(page);
+  await page.evaluate(([scroller, step, frames]) => new Promise((resolve) => {
+    const box = document.querySelector(scroller);
+    let left = frames;
+    const next = () => {
+      box.scrollTop += step;
+      if (left--) requestAnimationFrame(next); else resolve();
+    };
+    requestAnimationFrame(next);
+  }), [scroller, -200, 600]);
+  rowOfFrames(`${lines.toLocaleString("en")} logs at 12,000 px/s`, await end());
+  await close();
+}
+
 try {
   await measureWeight();
   await load("trigger", "--batch", "500", "--count", `${runs}`, "--payload", "16", "--delay", "1h");
   await measurePaint();
   for (const [by, name] of [["metadata", "changes of metadata"], ["batch", "new runs"]]) await measureChanges(by, name);
   await measureScroll();
+  await measureLogs();
 } finally {
   for (const end of after) await end();
   await browser.stop();
