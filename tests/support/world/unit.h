@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 /* A random test draws this many cases: all of them in a full run, otherwise a third. */
-static inline int cases(int all)
+static inline int cases_to_draw(int all)
 {
     return getenv("TESTS_IN_FULL") ? all : all / 3;
 }

@@ -140,7 +140,7 @@ static void begin_to_walk(struct scene *scene)
 static void in_new_worlds(void **state, void (*fn)(struct scene *scene))
 {
     struct scene *scene = mem_new(struct scene);
-    for (int number = 0, draws = cases(DRAWS); number < draws; number++) {
+    for (int number = 0, draws = cases_to_draw(DRAWS); number < draws; number++) {
         draw_scene(scene, *state, number);
         fn(scene);
         destroy_world(state);

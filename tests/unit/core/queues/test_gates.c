@@ -635,7 +635,7 @@ static void change_at_random(uint32_t lanes_max)
 {
     struct model *model = calloc(1, sizeof(*model));
     begin(model, lanes_max);
-    for (int i = 0, steps = cases(STEPS); i < steps; i++) {
+    for (int i = 0, steps = cases_to_draw(STEPS); i < steps; i++) {
         step(model);
         check(model);
         if (i % 16 == 0)
