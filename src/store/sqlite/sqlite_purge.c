@@ -106,7 +106,7 @@ static enum store_status remove_documents(struct sqlite_apply *apply,
     return status;
 }
 
-/* Removes other rows of the environment: claims, or counters of runs. */
+/* Removes other rows of the environment: claims of one kind, or counters of runs. */
 static enum store_status remove_others(struct sqlite_apply *apply, struct store_purge *req,
                                        enum sqlite_statement which)
 {
@@ -115,7 +115,7 @@ static enum store_status remove_others(struct sqlite_apply *apply, struct store_
     sqlite3_bind_int64(stmt, 2, (int64_t)req->limit);
     unsigned removed;
     enum store_status status = remove_rows(apply, req, stmt, STORED_ROW, &removed);
-    if (!status && removed == req->limit)
+    if (!status && removed > 0)
         req->more_documents = true;
     return status;
 }

@@ -23,6 +23,9 @@
 #define METADATA_BYTES "ifnull(length(body), 0) + ifnull(length(seed), 0)"
 #define OUTPUT_BYTES PAYLOAD_BYTES " + ifnull(length(error), 0)"
 
+/* The first kind of claims that is left in environment ?1. */
+#define FIRST_KIND "(SELECT kind FROM claim WHERE env = ?1 ORDER BY kind LIMIT 1)"
+
 static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_BEGIN_READ] = "BEGIN",
@@ -155,10 +158,11 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         " (SELECT ifnull(json_extract(w.value, '$.id'), '') FROM run INDEXED BY run_token,"
         " json_each(CASE WHEN json_valid(waits) THEN waits ELSE '[]' END) AS w"
         " WHERE env = ?2 AND status < 7 AND instr(waits, '\"MANUAL\"') > 0)"),
+    /* Those of one kind. With "(kind, key) IN" SQLite would scan all claims. */
     [SQL_PURGE_CLAIMS] =
-        "DELETE FROM claim WHERE env = ?1 AND (kind, key) IN"
-        " (SELECT kind, key FROM claim WHERE env = ?1 LIMIT ?2) RETURNING 2 * " BYTES(
-            "key"),
+        "DELETE FROM claim WHERE env = ?1 AND kind = " FIRST_KIND
+        " AND key IN (SELECT key FROM claim WHERE env = ?1 AND kind = " FIRST_KIND
+        " LIMIT ?2) RETURNING 2 * " BYTES("key"),
     [SQL_PURGE_NUMBERS] =
         "DELETE FROM task_number WHERE env = ?1 AND task IN"
         " (SELECT task FROM task_number WHERE env = ?1 LIMIT ?2) RETURNING " BYTES("task"),

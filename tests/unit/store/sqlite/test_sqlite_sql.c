@@ -83,6 +83,42 @@ static void a_sweep_takes_no_more_steps_with_more_claims(void **state)
     assert_sweep("brief_claim", SQL_SWEEP_BRIEF_CLAIMS);
 }
 
+static int purge(int most, int removed)
+{
+    sqlite3_stmt *stmt = sqlite_db_stmt(&scene.db, SQL_PURGE_CLAIMS);
+    sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
+    sqlite3_bind_int(stmt, 1, 1);
+    sqlite3_bind_int(stmt, 2, most);
+    int count = 0;
+    while (sqlite3_step(stmt) == SQLITE_ROW)
+        count++;
+    assert_int_equal(count, removed);
+    sqlite3_reset(stmt);
+    return sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 0);
+}
+
+static void a_purge_takes_no_more_steps_with_more_claims(void **state)
+{
+    (void)state;
+    add_claims("claim", 0, 100, NOW);
+    int steps = purge(10, 10);
+    add_claims("claim", 1000, 50000, NOW);
+    assert_in_range(purge(10, 10), 1, 2 * steps);
+}
+
+static void a_purge_leaves_no_claim_of_any_kind(void **state)
+{
+    (void)state;
+    add_claims("claim", 0, 15, NOW);
+    assert_true(sqlite_db_execute(
+        &scene.db,
+        "UPDATE claim SET kind = 2 WHERE key IN (SELECT key FROM claim LIMIT 4)"));
+    purge(10, 10);
+    purge(10, 1);
+    purge(10, 4);
+    purge(10, 0);
+}
+
 /* Some of the claims that expire at the same time. */
 static void a_sweep_removes_no_more_than_its_limit(void **state)
 {
@@ -99,6 +135,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_sweep_takes_no_more_steps_with_more_claims),
         TEST(a_sweep_removes_no_more_than_its_limit),
+        TEST(a_purge_takes_no_more_steps_with_more_claims),
+        TEST(a_purge_leaves_no_claim_of_any_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
