@@ -153,8 +153,9 @@ enum claim_kind {
  * first.
  *
  * A brief claim expires within an hour or so, and all claims of its key are brief. A driver
- * may use up to 32 bytes of memory for each. Scans omit them, and a purge leaves them until
- * they expire. */
+ * may use up to 32 bytes of memory for each, and remove one that expires in more than two
+ * hours: it was taken before the clock was set back. Scans omit them, and a purge leaves them
+ * until they expire. */
 struct claim {
     enum claim_kind kind;
     uint32_t env;

@@ -181,7 +181,8 @@ static int64_t sweep_time(struct pg_writer *writer)
         const struct store_commit *req = container_of(link, struct store_commit, link);
         now_ms = req->now_ms > now_ms ? req->now_ms : now_ms;
     }
-    if (now_ms < writer->swept_at + SWEEP_EVERY_MS)
+    bool is_set_back = now_ms < writer->swept_at;
+    if (!is_set_back && now_ms < writer->swept_at + SWEEP_EVERY_MS)
         return 0;
     return writer->swept_at = now_ms;
 }

@@ -194,7 +194,8 @@ static bool sweep(struct sqlite_apply *apply, enum sqlite_statement which, int64
 
 void sqlite_apply_sweep(struct sqlite_apply *apply, int64_t now_ms)
 {
-    if (now_ms < apply->swept_at + SWEEP_EVERY_MS)
+    bool is_set_back = now_ms < apply->swept_at;
+    if (!is_set_back && now_ms < apply->swept_at + SWEEP_EVERY_MS)
         return;
     int most = CLAIMS_SWEPT + apply->taken;
     most = most < CLAIMS_SWEPT_MAX ? most : CLAIMS_SWEPT_MAX;

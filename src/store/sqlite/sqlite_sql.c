@@ -113,10 +113,11 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
                         " AND key = ?3 AND id = ?4 AND expires_at > ?5",
     [SQL_TAKE_BRIEF_CLAIM] = "INSERT INTO brief_claim (env, kind, key, owner, expires_at)"
                              " VALUES (?1, ?2, ?3, ?4, ?5)",
-    /* A claim that was taken while the clock was ahead delays those after it. */
+    /* A claim that was taken while the clock was ahead delays those after it. One that expires
+     * more than two hours from now would do so for long, so it is removed. */
     [SQL_SWEEP_BRIEF_CLAIMS] =
         "DELETE FROM brief_claim WHERE id < (SELECT min(id) FROM brief_claim) + ?2"
-        " AND expires_at <= ?1 RETURNING env, key, id",
+        " AND (expires_at <= ?1 OR expires_at > ?1 + 7200000) RETURNING env, key, id",
 
     [SQL_POSITIONS] =
         "SELECT env, seq, purged, floor, stored FROM environment ORDER BY env",

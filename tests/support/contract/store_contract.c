@@ -79,19 +79,26 @@ static void wait_for(struct store_world *world, const bool *answered)
         world->turn(world);
 }
 
-enum store_status commit(struct store_world *world, struct change *changes, size_t count,
-                         struct claim *claims, size_t claim_count)
+static enum store_status commit_at(struct store_world *world, int64_t now_ms,
+                                   struct change *changes, size_t count,
+                                   struct claim *claims, size_t claim_count)
 {
     struct waiting_commit waiting = { .req = { .changes = changes,
                                                .change_count = count,
                                                .claims = claims,
                                                .claim_count = claim_count,
-                                               .now_ms = FIRST_RUN_MS,
+                                               .now_ms = now_ms,
                                                .done = on_committed } };
     world->store->ops->commit(world->store, &waiting.req);
     assert_false(waiting.answered);
     wait_for(world, &waiting.answered);
     return waiting.status;
+}
+
+enum store_status commit(struct store_world *world, struct change *changes, size_t count,
+                         struct claim *claims, size_t claim_count)
+{
+    return commit_at(world, FIRST_RUN_MS, changes, count, claims, claim_count);
 }
 
 enum store_status commit_one(struct store_world *world, struct change change)
@@ -573,6 +580,39 @@ static void brief_claims_of_a_failed_commit_are_free(void **state)
     change_finish(&change);
 }
 
+/* Takes ownership of the claim's key. */
+static void take_until(struct store_world *world, int64_t now_ms, struct claim claim,
+                       int64_t expires_at)
+{
+    claim.expires_at = expires_at;
+    assert_int_equal(commit_at(world, now_ms, NULL, 0, &claim, 1), STORE_OK);
+    bytes_unref(claim.key);
+}
+
+/* Some commits remove all expired claims. Those of the last one, and of the time before, may
+ * be left. */
+static void expired_claims_are_removed_after_the_clock_was_set_back(void **state)
+{
+    enum { HOUR = 3600 * 1000, DAY = 24 * HOUR }; /* ms */
+    struct store_world *world = *state;
+    int64_t ahead = FIRST_RUN_MS + DAY, now = FIRST_RUN_MS;
+    take_until(world, ahead, brief_of("ahead", "request_1"), ahead + HOUR);
+    take_until(world, now, claim_of("key", "run_1"), now + 1);
+    for (int i = 0; i < 600; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "key %d", i);
+        take_until(world, now, brief_of(key, "request_1"), now + 1);
+    }
+    int64_t stored = world->store->ops->position(world->store, ENV_A).stored;
+    for (int i = 0; i < 10; i++) {
+        now += 2000; /* claims are removed once a second */
+        take_until(world, now, claim_of("again", "run_1"), now + 1);
+    }
+    int64_t left = world->store->ops->position(world->store, ENV_A).stored;
+    assert_true(stored > 600 * stored_claim_bytes(5));
+    assert_in_range(left, stored_claim_bytes(5), 2 * stored_claim_bytes(5));
+}
+
 /* ---- documents ---- */
 
 static void documents_have_versions_and_can_be_deleted(void **state)
@@ -632,6 +672,7 @@ static const struct CMUnitTest commit_cases[] = {
     cmocka_unit_test(an_expired_brief_claim_can_be_taken),
     cmocka_unit_test(two_brief_claims_of_one_commit_on_a_key_exclude_each_other),
     cmocka_unit_test(brief_claims_of_a_failed_commit_are_free),
+    cmocka_unit_test(expired_claims_are_removed_after_the_clock_was_set_back),
     cmocka_unit_test(documents_have_versions_and_can_be_deleted),
 };
 
