@@ -705,14 +705,16 @@ const struct queue_item *queues_oldest_of(const struct queues *queues, struct sl
     return NULL;
 }
 
-/* Returns true if the pool has no free slot for the item. */
-static bool is_full(const struct subqueue *pool, const struct queue_item *item,
-                    struct limit_standing *out)
+/* Returns how the pool stands to the item. A key whose limit is 0 counts before all keys
+ * together, which a run that ends would not help. */
+static struct limit_standing pool_standing(const struct subqueue *pool,
+                                           const struct queue_item *item)
 {
     const struct queue *limit = pool->queue;
     uint32_t kept = queue_kept_from(limit, item->share);
-    bool is_total = limit->running + kept >= queue_total_of(limit);
-    *out = (struct limit_standing){
+    bool is_total = limit->running + kept >= queue_total_of(limit) &&
+                    (subqueue_limit(pool) || !queue_total_of(limit));
+    return (struct limit_standing){
         .name = queue_key(limit),
         .is_gate = !limit->is_limit,
         .key = subqueue_key(pool),
@@ -722,38 +724,54 @@ static bool is_full(const struct subqueue *pool, const struct queue_item *item,
         .running = is_total ? limit->running : pool->running,
         .reserved = is_total ? kept : subqueue_kept_from(pool, item->share),
     };
-    return out->paused || out->running + out->reserved >= out->limit;
+}
+
+/* Returns 0 if the item has a slot; higher if only a change of settings gives it one. */
+static int standing_rank(const struct limit_standing *standing)
+{
+    if (!standing->name.ptr)
+        return 0;
+    if (standing->paused)
+        return 3;
+    if (!standing->limit)
+        return 2;
+    return standing->running + standing->reserved >= standing->limit;
+}
+
+/* Keeps the obstacle of the higher rank in worst; of two of a rank, the first. */
+static void note_standing(const struct subqueue *pool, const struct queue_item *item,
+                          struct limit_standing *worst)
+{
+    struct limit_standing found = pool_standing(pool, item);
+    if (standing_rank(&found) > standing_rank(worst))
+        *worst = found;
 }
 
 /* The same for the needs of a share or lane; NULL: it has none. */
-static bool share_is_full(const struct subqueue_share *share, const struct queue_item *item,
-                          struct limit_standing *out)
+static void note_share(const struct subqueue_share *share, const struct queue_item *item,
+                       struct limit_standing *worst)
 {
     for (uint32_t i = 0; share && i < share->count; i++)
-        if (is_full(share->needs[i].pool, item, out))
-            return true;
-    return false;
+        note_standing(share->needs[i].pool, item, worst);
 }
 
-static bool group_is_full(const struct slot_group *group, const struct queue_item *item,
-                          struct limit_standing *out)
+static void note_group(const struct slot_group *group, const struct queue_item *item,
+                       struct limit_standing *worst)
 {
     for (uint32_t i = 0; i < group->count; i++)
-        if (group->needs[i].pool && is_full(group->needs[i].pool, item, out))
-            return true;
-    return false;
+        if (group->needs[i].pool)
+            note_standing(group->needs[i].pool, item, worst);
 }
 
-/* Returns the first limit or gate of the item that has no free slot for it, as an obstacle.
- * It has no name if each has a free slot. */
+/* Returns the limit or gate that holds the item back: a paused one, else one of 0, else the
+ * first that has no free slot. It has no name if each has a free slot. */
 static struct limit_standing limit_standing_of(const struct queue_item *item)
 {
-    struct limit_standing found;
-    if (share_is_full(item->share->within, item, &found) ||
-        share_is_full(item->share, item, &found) ||
-        group_is_full(item->share->class->among->group, item, &found))
-        return found;
-    return (struct limit_standing){ 0 };
+    struct limit_standing worst = { 0 };
+    note_share(item->share->within, item, &worst);
+    note_share(item->share, item, &worst);
+    note_group(item->share->class->among->group, item, &worst);
+    return worst;
 }
 
 struct queue_standing queues_standing(const struct queues *queues,

@@ -243,7 +243,7 @@ struct queue_standing {
     uint32_t total, total_running;     /* the same for all subqueues of its queue */
     uint32_t reserved, total_reserved; /* slots of these kept for another item */
     uint32_t ahead; /* items with its limits before it in its subqueue; at most `most` */
-    struct limit_standing of_limit; /* of the first limit or gate that is full */
+    struct limit_standing of_limit; /* of a limit or gate: a paused one, of 0, or full */
 };
 struct queue_standing queues_standing(const struct queues *queues,
                                       const struct queue_item *item, uint32_t most);
