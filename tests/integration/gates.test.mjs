@@ -67,7 +67,7 @@ test("without a key the gate counts the run's own, and a declared key is one poo
   const ann = await trigger("own", { concurrencyKey: "ann" }), again = await trigger("own", { concurrencyKey: "ann" }), bob = await trigger("own", { concurrencyKey: "bob" });
   const executing = [await worker.take(ann), await worker.take(bob)];
   assert.equal(await worker.dequeue(), undefined);
-  assert.deepEqual([(await look(again)).limitKey, (await look(again)).message], ["ann", "The gate gate allows 1 for the concurrencyKey ann, and 1 hold it; the run starts when one ends or waits, or when you raise that queue's limit"]);
+  assert.deepEqual([(await look(again)).limitKey, (await look(again)).message], ["ann", "The gate gate allows 1 for the concurrencyKey ann, and 1 holds it; the run starts when one ends or waits, or when you raise that queue's limit"]);
   await gateway.kill();
   await gateway.restart();
   const [x, y] = [await trigger("shared", { concurrencyKey: "x" }), await trigger("shared", { concurrencyKey: "y" })];
@@ -168,7 +168,7 @@ test("a run that waits gives its gate back, and resumes before other runs start 
   await worker.post(`/engine/v1/runs/${parent}/waitpoints/tokens/${token}/wait`, {});
   const second = await worker.take(child);
   await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, { data: 1 }, { key });
-  assert.match((await until(async () => { const waiting = await look(parent); return waiting?.reason === "gate" && waiting; })).message, /1 hold it; the run continues when one ends or waits/);
+  assert.match((await until(async () => { const waiting = await look(parent); return waiting?.reason === "gate" && waiting; })).message, /1 holds it; the run continues when one ends or waits/);
   await second.succeed(1);
   await until(async () => (await first.refresh()).snapshot.executionStatus === "EXECUTING", { what: "the run resumes" });
   assert.equal(await running("gate"), 1);

@@ -52,7 +52,7 @@ test("an inline limit has the name of its task; a key has a pool of its own", as
   assert.equal(await worker.dequeue(), undefined);
   assert.equal((await look(z)).message, "The concurrency limit task/a allows 2 in total, and 2 execute; the run starts when one ends or waits, or when you raise it");
   await concurrencyLimits.override("task/a", { total: 5 });
-  assert.equal((await look(again)).message, "The concurrency limit task/a allows 1 for the concurrencyKey x, and 1 execute; the run starts when one ends or waits, or when you raise it");
+  assert.equal((await look(again)).message, "The concurrency limit task/a allows 1 for the concurrencyKey x, and 1 executes; the run starts when one ends or waits, or when you raise it");
   await worker.take(z);
   const ofKey = await concurrencyLimits.override("task/a", { concurrencyKey: "x", perKey: 2, ttl: "1h" });
   assert.deepEqual([ofKey.concurrencyKey, ofKey.perKey.current, ofKey.perKey.base, ofKey.perKey.override, ofKey.running], ["x", 2, 1, 2, 1]);
@@ -75,7 +75,7 @@ test("an override of a key ends at its time", async (t) => {
   await ends("1h");
   const held = await worker.trigger("a", { concurrencyKey: "k" }), other = await worker.trigger("a");
   assert.equal(await worker.dequeue(), undefined);
-  assert.equal((await look(other)).message, "The concurrency limit task/a allows 1 without a concurrencyKey, and 1 execute; the run starts when one ends or waits, or when you raise it");
+  assert.equal((await look(other)).message, "The concurrency limit task/a allows 1 without a concurrencyKey, and 1 executes; the run starts when one ends or waits, or when you raise it");
   assert.equal((await look(held)).message, "The concurrency limit task/a allows 0 for the concurrencyKey k; raise it");
   await ends(1);
   await until(async () => (await concurrencyLimits.retrieve("task/a", { concurrencyKey: "k" })).perKey.override === null, { what: "the override ends" });
@@ -114,7 +114,7 @@ test("a run that waits holds no limit, and resumes when each of its limits has r
   const second = await worker.take(child);
   await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, { data: 1 }, { key });
   assert.equal((await until(async () => { const waiting = await look(parent); return waiting?.reason === "limit" && waiting; })).message,
-    "The concurrency limit one allows 1 in total, and 1 execute; the run continues when one ends or waits, or when you raise it");
+    "The concurrency limit one allows 1 in total, and 1 executes; the run continues when one ends or waits, or when you raise it");
   await second.succeed(1);
   await until(async () => await worker.status(parent) === "EXECUTING", { what: "the run resumes" });
   assert.equal((await concurrencyLimits.retrieve("one")).running, 1);

@@ -53,6 +53,7 @@ test("each reason for which a run waits is reported, and the first one if there 
   const keyedToo = await worker.trigger("b", { concurrencyKey: "k" });
   const third = await worker.take(keyed);
   assert.deepEqual(await standing(keyedToo), ["concurrency_key", 1, 1, 0]);
+  assert.equal((await look(keyedToo)).message, "The queue task/b allows 1 for the concurrencyKey k, and 1 executes; the run starts when one ends or waits, or when you raise it");
   const last = await worker.trigger("c");
   assert.deepEqual(await standing(last), ["environment_limit", 3, 3, 0]);
   await holding.succeed(1);

@@ -163,30 +163,44 @@ static void explain_quota(const struct quota *project, struct buf *out)
 }
 
 /* The token that reads the sentence may not be allowed to see the other run. */
-static void add_executing(const struct waiting *waiting, const char *execute,
-                          struct buf *out)
+static void add_executing(const struct waiting *waiting, bool is_gate, struct buf *out)
 {
+    bool is_one = waiting->running == 1;
+    const char *verb =
+        is_gate ? (is_one ? "holds it" : "hold it") : (is_one ? "executes" : "execute");
     if (waiting->reserved)
         buf_print(out,
                   ", %u %s, and %u is reserved for a run that was passed over %d times",
-                  waiting->running, execute, waiting->reserved, RESERVE_PASSES);
+                  waiting->running, verb, waiting->reserved, RESERVE_PASSES);
     else
-        buf_print(out, ", and %u %s", waiting->running, execute);
+        buf_print(out, ", and %u %s", waiting->running, verb);
+}
+
+static void add_of_queue(const struct tracked *run, const struct waiting *waiting,
+                         struct buf *out)
+{
+    const struct slice key = bytes_slice(run_rare(&run->run)->concurrency_key);
+    if (waiting->reason == WAITING_QUEUE_TOTAL)
+        buf_add_text(out, " in total (combinedConcurrencyLimit)");
+    else if (waiting->reason == WAITING_CONCURRENCY_KEY)
+        buf_print(out, " for the concurrencyKey %.*s", SLICE_ARG(text_clip(key)));
 }
 
 static void explain_queue_limit(const struct tracked *run, const struct waiting *waiting,
-                                const char *of, struct buf *out)
+                                struct buf *out)
 {
     bool has_begun = run->run.execution == EXECUTION_WITH_WAITPOINTS;
-    buf_print(out, "The queue %.*s allows %u%s", SLICE_ARG(bytes_slice(run->run.queue)),
-              waiting->limit, of);
+    buf_print(out, "The queue %.*s allows %u", SLICE_ARG(bytes_slice(run->run.queue)),
+              waiting->limit);
+    add_of_queue(run, waiting, out);
     if (!waiting->limit) {
         buf_add_text(out, "; declare a higher value");
         return;
     }
-    add_executing(waiting, "execute", out);
-    buf_print(out, "; the run %s when one ends or waits",
-              has_begun ? "continues" : "starts");
+    add_executing(waiting, false, out);
+    buf_print(out, "; the run %s when one ends or waits%s",
+              has_begun ? "continues" : "starts",
+              waiting->reason == WAITING_QUEUE_TOTAL ? "" : ", or when you raise it");
 }
 
 static void explain_singleton(const struct tracked *run, struct buf *out)
@@ -207,8 +221,6 @@ static void explain_limit(const struct tracked *run, const struct waiting *waiti
     const struct slice queue = bytes_slice(run->run.queue);
     bool has_begun = run->run.execution == EXECUTION_WITH_WAITPOINTS;
     const char *starts = has_begun ? "continues" : "starts";
-    bool is_of_key = waiting->reason == WAITING_CONCURRENCY_KEY;
-    const char *of_key = is_of_key ? " of its concurrencyKey" : "";
     if (waiting->reason == WAITING_ENVIRONMENT_LIMIT)
         buf_print(out,
                   "The environment has reached its concurrency limit, %u; the run %s when "
@@ -217,19 +229,14 @@ static void explain_limit(const struct tracked *run, const struct waiting *waiti
                   run->env->is_dev ? "dev-concurrency or env-concurrency"
                                    : "env-concurrency");
     else if (waiting->reason == WAITING_QUEUE_TOTAL)
-        explain_queue_limit(run, waiting, " in total (combinedConcurrencyLimit)", out);
+        explain_queue_limit(run, waiting, out);
     else if (!waiting->limit)
         buf_print(out, "The limit of the queue %.*s is 0; set a higher one",
                   SLICE_ARG(queue));
-    else if (waiting->reserved)
-        explain_queue_limit(run, waiting, of_key, out);
-    else if (waiting->is_singleton)
+    else if (waiting->is_singleton && !waiting->reserved)
         explain_singleton(run, out);
     else
-        buf_print(out,
-                  "The queue %.*s executes as many runs%s as its limit allows, %u; the run "
-                  "%s when one ends or waits, or when you raise the limit",
-                  SLICE_ARG(queue), of_key, waiting->limit, starts);
+        explain_queue_limit(run, waiting, out);
 }
 
 static void explain_named_limit(const struct tracked *run, const struct waiting *waiting,
@@ -247,7 +254,7 @@ static void explain_named_limit(const struct tracked *run, const struct waiting 
     else if (!is_gate)
         buf_add_text(out, " without a concurrencyKey");
     if (waiting->limit) {
-        add_executing(waiting, is_gate ? "hold it" : "execute", out);
+        add_executing(waiting, is_gate, out);
         buf_print(out, "; the run %s when one ends or waits, or when you",
                   has_begun ? "continues" : "starts");
     } else
