@@ -216,6 +216,8 @@ test("wrong gates are refused with a sentence that says what to do", async (t) =
   await assert.rejects(trigger("a", { gates: [{ queue: "elsewhere" }] }), { status: 422, message: /No version declares the queue 'elsewhere'/ }, "a queue of another environment");
   for (const gates of [[openai, openai, openai, openai], [{}], ["gate"], {}, [{ queue: "" }], [{ queue: "gate", concurrencyKey: "" }], [{ queue: "gate", concurrencyKey: "x".repeat(129) }], [{ queue: "gate", concurrencyKey: 5 }]])
     await assert.rejects(trigger("a", { gates }), { status: 400, message: /options.gates/ }, JSON.stringify(gates));
+  for (const [member, gate] of [["queue", { name: "gate" }], ["concurrencyKey", { queue: "gate", concurrencyKey: 5 }]])
+    await assert.rejects(trigger("a", { gates: [gate] }), { message: new RegExp(`Expected string at .*options\\.gates\\[\\]\\.${member}`) });
   assert.ok(await trigger("a", { gates: [openai, { queue: "gate", concurrencyKey: "x".repeat(128) }, { queue: "task/a" }] }));
   await gateway.stop();
 });

@@ -68,12 +68,16 @@ enum err reading_concurrency(struct trigger_reading *r, struct slice value)
 
 /* ---- gates ---- */
 
-static enum err read_short(struct trigger_reading *r, struct slice value,
+/* Reads a member of a gate. Mistakes in it are reported at this name. */
+static enum err read_short(struct trigger_reading *r, const char *name, struct slice value,
                            struct slice *text)
 {
+    const char *array = r->name;
+    r->name = name;
     enum err err = reading_text(r, value, GATE_TEXT_MAX, text);
     if (!err && !text->len)
-        return reading_mistake(r, "String must contain at least 1 character(s)");
+        err = reading_mistake(r, "String must contain at least 1 character(s)");
+    r->name = array;
     return err;
 }
 
@@ -92,7 +96,7 @@ static enum err read_gate(struct trigger_reading *r, struct slice gate)
     struct slice text, key = scan_member(gate, "concurrencyKey");
     if (scan_type(gate) != SCAN_OBJECT)
         return reading_mistake(r, "Expected array of objects");
-    enum err err = read_short(r, scan_member(gate, "queue"), &text);
+    enum err err = read_short(r, "gates[].queue", scan_member(gate, "queue"), &text);
     if (err)
         return err;
     if (!is_queue(r->place, text))
@@ -102,7 +106,7 @@ static enum err read_gate(struct trigger_reading *r, struct slice gate)
                        SLICE_ARG(text_clip(text)));
     buf_add_text(&r->gates, r->gates.len ? ",{\"queue\":" : "{\"queue\":");
     buf_add_json(&r->gates, text);
-    if (key.ptr && !(err = read_short(r, key, &text))) {
+    if (key.ptr && !(err = read_short(r, "gates[].concurrencyKey", key, &text))) {
         buf_add_text(&r->gates, ",\"key\":");
         buf_add_json(&r->gates, text);
     }
