@@ -580,6 +580,11 @@ describe("the other views", () => {
     await page.getByRole("button", { name: "Override", exact: true }).click();
     await shows(dhl, "ends in");
     await shows(part("Holders"), third.slice(-5)); // it executes now
+    await gateway.post("/api/v1/concurrency-limits/carriers/override", { total: 4 });
+    const keyless = await world.trigger("ship-parcel", {});
+    await shows(part("Keys").getByRole("row").filter({ hasText: "without a key" }), "1 of 1");
+    await gateway.post(`/api/v2/runs/${keyless}/cancel`, {});
+    await gateway.post("/api/v1/concurrency-limits/carriers/override", { total: 3 });
     await part("Keys").getByLabel("Look up a key").fill("nobody");
     await page.keyboard.press("Enter");
     await page.waitForURL(/key=nobody/);

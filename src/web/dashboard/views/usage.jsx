@@ -39,7 +39,7 @@ function Runs({ place, title, runs, count, empty, time, addressOfKey }) {
 function Keys({ place, path, query, keys, addressOfKey, onEdit }) {
   const now = useNow(), chosen = place.query.get("key") ?? "", [text, setText] = useState(chosen);
   const { data: found, error, reload } = useQuery([place.ref, place.env, place.branch, path, chosen], () => session.request(place, "GET", `${path}?${new URLSearchParams({ ...query, concurrencyKey: chosen })}`), { everyMs, enabled: Boolean(chosen) });
-  const others = keys.filter(({ concurrencyKey }) => concurrencyKey !== chosen).sort((a, b) => b.queued - a.queued || b.running - a.running || (a.concurrencyKey < b.concurrencyKey ? -1 : 1));
+  const others = keys.filter(({ concurrencyKey }) => !chosen || concurrencyKey !== chosen).sort((a, b) => b.queued - a.queued || b.running - a.running || (a.concurrencyKey < b.concurrencyKey ? -1 : 1));
   const rows = [...chosen && found ? [found] : [], ...others];
   const show = (event) => { event.preventDefault(); go(addressOfKey(text.trim()), { replace: true }); };
   const clear = () => { setText(""); go(addressOfKey(), { replace: true }); };
@@ -47,7 +47,7 @@ function Keys({ place, path, query, keys, addressOfKey, onEdit }) {
     <section class="panel" aria-label="Keys">
       <header><h2>Keys</h2><form class="row" role="search" onSubmit={show}><input type="search" class="narrow" aria-label="Look up a key" placeholder="Look up a key" value={text} maxlength="128" onInput={(event) => setText(event.currentTarget.value)} />{chosen && <Button kind="small" onClick={clear}>Show all</Button>}</form></header>
       {error && chosen && <Problem error={error} retry={reload} />}
-      {!rows.length ? <p class="pad dim">No key is executing{onEdit && " or overridden"}. Runs with the same <code>concurrencyKey</code> share a part of the limit.</p> : <Table label="Keys in use" rowKey="concurrencyKey" rows={rows} columns={[
+      {!rows.length ? <p class="pad dim">No key is executing{onEdit && " or overridden"}. Runs with the same <code>concurrencyKey</code> count together, and so do runs without one.</p> : <Table label="Keys in use" rowKey="concurrencyKey" rows={rows} columns={[
         ["Key", (one) => <>{one.concurrencyKey ? <code>{one.concurrencyKey}</code> : <span class="dim">without a key</span>} {one.concurrencyKey && one.concurrencyKey === chosen && <em class="mini">selected</em>}</>],
         ["Executing", (one) => <Held running={one.running} bound={one.perKey.current} />, "number"],
         ["Queued", (one) => <span class={one.queued ? "" : "dim"}>{number(one.queued)}</span>, "number"],
