@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -225,6 +226,14 @@ test("limits, gates, rates, singletons and debounce work as their chapters say",
   assert.deepEqual((await worker.show((await trigger(declared.id, {})).id)).run.gates, declared.gates);
   const first = await trigger("free", debounced);
   assert.deepEqual(await trigger("free", debounced), { ...first, isCached: true });
+
+  const { configure, concurrencyLimits } = createRequire(new URL("../conformance/sdk-v4/x.js", import.meta.url))("@trigger.dev/sdk"), overridden = [];
+  configure({ baseURL: gateway.url, accessToken: keys.dev });
+  for (const line of block("A `reset` without a key", router).trim().split("\n")) {
+    await new Function("concurrencyLimits", "user", `return (async () => { ${line}\n })()`)(concurrencyLimits, { id: "ann" });
+    overridden.push([(await concurrencyLimits.retrieve("openai")).total.override, (await concurrencyLimits.retrieve("openai", { concurrencyKey: "ann" })).perKey.override]);
+  }
+  assert.deepEqual(overridden, [[20, null], [20, 5], [null, 5], [null, null]]);
 
   const rates = shell(gateway, block("### Rates", router));
   assert.equal(await rates.ended, 0, rates.output.err);
