@@ -36,10 +36,10 @@ function reasonOf(bound) {
 /** The bound in effect, and the one in the code if that is another one. */
 function Bound({ bound }) {
   if (bound.current === null) return <span class="dim">–</span>;
-  return <>{number(bound.current)} {reasonOf(bound) && <em class="mini">{reasonOf(bound)}</em>}</>;
+  return <>{reasonOf(bound) && <em class="mini">{reasonOf(bound)}</em>} {number(bound.current)}</>; // the numbers of a column end at one edge
 }
 
-const State = ({ limit }) => limit.paused ? <Status tone="wait" label="Paused" /> : isFull(limit) ? <Status tone="pause" label="Full" /> : null;
+const State = ({ limit }) => limit.paused ? <Status tone="wait" label="Paused" /> : isFull(limit) ? <Status tone="wait" label="Full" /> : null;
 
 /** Sets the bounds of a limit that the user has changed, or removes both overrides. */
 function LimitDialog({ place, limit, onClose, onDone }) {
@@ -58,7 +58,8 @@ function LimitDialog({ place, limit, onClose, onDone }) {
   );
   return (
     <Dialog title={`Limit ${limit.name}`} onClose={onClose} actions={<>
-      {isOverridden(limit) && <Button busy={isBusy} onClick={() => change("reset", {}, "Overrides removed")}>Remove overrides</Button>}
+      {isOverridden(limit) && <Button kind="plain aside" busy={isBusy} onClick={() => change("reset", {}, "Overrides removed")}>Remove overrides</Button>}
+      <Button onClick={onClose}>Cancel</Button>
       <Button kind="primary" busy={isBusy} disabled={isWrong} onClick={() => change("override", body, `Limit ${limit.name} overridden`)}>Override</Button></>}>
       <p>An override applies until it is removed. 0 starts no run, and lowering a limit stops none.</p>
       {field("total", "In total")}
@@ -77,7 +78,8 @@ function KeyDialog({ place, limit, item, onClose, onDone }) {
   }
   return (
     <Dialog title={`${limit.name} for ${concurrencyKey}`} onClose={onClose} actions={<>
-      {perKey.override !== null && <Button busy={isBusy} onClick={() => change("reset", {}, "Override removed")}>Remove override</Button>}
+      {perKey.override !== null && <Button kind="plain aside" busy={isBusy} onClick={() => change("reset", {}, "Override removed")}>Remove override</Button>}
+      <Button onClick={onClose}>Cancel</Button>
       <Button kind="primary" busy={isBusy} disabled={text === "" || !isBound(text)} onClick={() => change("override", { perKey: Number(text), ttl }, `${concurrencyKey} is allowed ${text}`)}>Override</Button></>}>
       <Field label="Concurrent runs of this key" type="number" min="0" max={most} value={text} onInput={(event) => setText(event.currentTarget.value)} error={isBound(text) ? undefined : wrongBound}
         hint={perKey.base === null ? "Keys have no limit of their own." : `Each key is allowed ${number(perKey.base)}.`} />

@@ -36,8 +36,9 @@ function LimitDialog({ place, queue, onRate, onClose, onDone }) {
   }
   return (
     <Dialog title={`Limit of ${queue.name}`} onClose={onClose} actions={<>
-      <Button icon="schedules" onClick={onRate}>Rate…</Button>
+      <Button icon="schedules" kind="plain aside" onClick={onRate}>Rate…</Button>
       {override !== null && <Button busy={isBusy} onClick={() => change(() => post("concurrency/reset", {}), "Limit override removed")}>Remove override</Button>}
+      <Button onClick={onClose}>Cancel</Button>
       <Button kind="primary" busy={isBusy} disabled={isWrong || !hasLimit && strategy === own} onClick={() => change(save, `Limit of ${queue.name} saved`)}>Save</Button></>}>
       <Field label="Concurrent runs" type="number" min="0" max="100000" value={limit} onInput={(event) => setLimit(event.currentTarget.value)} error={isWrong ? "Enter a whole number from 0 to 100000" : undefined}
         hint={strategy ? "One run of each key executes, whatever the limit. 0 starts no run." : base === null ? "The code sets no limit, so the limit of the environment applies." : `The code sets ${base} for each concurrency key. An override applies until it is removed.`} />
