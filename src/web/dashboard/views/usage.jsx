@@ -22,7 +22,7 @@ export function Held({ running, bound }) {
 /** Runs that hold a slot, or need one. addressOfKey: the page's address with that key. */
 function Runs({ place, title, runs, count, empty, time, addressOfKey }) {
   return (
-    <section class="panel" aria-label={title}>
+    <section class="panel usage" aria-label={title}>
       <header><h2>{title}</h2><span class="dim">{runs.length < count ? `${number(runs.length)} of ${number(count)}` : number(runs.length)}</span></header>
       {!runs.length ? <p class="pad dim">{empty}</p> : <Table label={`${title}: runs`} rows={runs} columns={[
         ["Run", (run) => <a href={addressOf({ ...place, view: "runs", id: run.id, query: {} })}>{run.taskIdentifier} <code class="dim">…{run.id.slice(-5)}</code></a>],
