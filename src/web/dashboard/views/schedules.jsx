@@ -59,7 +59,7 @@ function DeleteDialog({ place, schedule, onClose, onDone }) {
 const with24Hours = (text) => text.replace(/(\d{1,2}):(\d\d) (AM|PM)/g, (_, hour, minute, half) => `${String(hour % 12 + (half === "PM" ? 12 : 0)).padStart(2, "0")}:${minute}`);
 
 /** The name of a time zone, which may be broken after each slash. */
-const Zone = ({ name }) => name.split("/").map((part, at) => <Fragment key={at}>{at > 0 && <>/<wbr /></>}{part}</Fragment>);
+const Zone = ({ name }) => <span class="zone">{name.split("/").map((part, at) => <Fragment key={at}>{at > 0 && <>/<wbr /></>}{part}</Fragment>)}</span>;
 
 /** Returns a time in the schedule's zone; undefined if the viewer's clock shows the same time. */
 function zonedTime(time, timeZone) {

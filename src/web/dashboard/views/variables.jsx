@@ -29,7 +29,7 @@ function VariableDialog({ place, variable, names, onClose, onDone }) {
 function Value({ variable }) {
   const [isShown, setShown] = useState(false);
   if (variable.isSecret) return <span class="dim">Secret</span>;
-  return <span class="row"><code class={isShown ? "value" : undefined}>{isShown ? variable.value : "••••••••"}</code><span class="key"><Button kind="small ghost" aria-pressed={isShown} aria-label={`${isShown ? "Hide" : "Show"} ${variable.name}`} onClick={() => setShown(!isShown)}>{isShown ? "Hide" : "Show"}</Button>{isShown && <Copy text={variable.value} label={`Copy the value of ${variable.name}`} />}</span></span>;
+  return <span class="row"><code class={isShown ? "value" : undefined}>{isShown ? variable.value : "••••••••"}</code><span class="key"><Button kind="small ghost" aria-label={`${isShown ? "Hide" : "Show"} ${variable.name}`} onClick={() => setShown(!isShown)}>{isShown ? "Hide" : "Show"}</Button>{isShown && <Copy text={variable.value} label={`Copy the value of ${variable.name}`} />}</span></span>;
 }
 
 export function Variables({ place }) {

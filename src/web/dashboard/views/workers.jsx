@@ -19,13 +19,13 @@ export function Workers({ place }) {
       {!data && !error && <Loading />}
       {data && !rows.length && <Empty title={`No worker is connected to ${place.env}`}>{place.env === "dev"
         ? <><p>Runs wait until a worker connects. In your project:</p><pre>npx trigger.dev@4.8.3 dev</pre></>
-        : <><p>Runs wait until a worker connects. Start the gateway with <code>--execute</code>, or a supervise role on another machine:</p><pre>runcast supervise --url {gatewayUrl}</pre></>}</Empty>}
+        : <><p>Runs wait until a worker connects. Start the gateway with <code class="nowrap">--execute</code>, or a supervise role on another machine:</p><pre>runcast supervise --url {gatewayUrl}</pre></>}</Empty>}
       {rows.length > 0 && <Table label="Workers" rows={rows.map((one, at) => ({ ...one, at }))} rowKey="at" columns={[
-        ["Worker", (one) => <span>{kinds[one.kind][0]}<br /><span class="dim">{kinds[one.kind][1]}</span></span>],
+        ["Worker", (one) => <span><b>{kinds[one.kind][0]}</b><br /><span class="dim">{kinds[one.kind][1]}</span></span>],
         ["Version", (one) => one.version ? <><a href={addressOf({ ...place, view: "runs", query: { version: one.version } })}>{one.version}</a> {one.version === worker?.version && <em class="mini current">current</em>}</> : <span class="dim">Any deployed version</span>],
         ["Status", (one) => one.isConnected ? (one.waiting ? <Status tone="good" label="Ready" /> : <Status tone="run" label="Busy" />) : <Status tone="off" label="Disconnected" />],
         ["Connected", (one) => one.connectedAt ? <Time at={one.connectedAt} relative /> : <span class="dim">–</span>, "number"],
-        ["Last seen", (one) => one.lastHeardAt ? <Time at={one.lastHeardAt} relative /> : <span class="dim">Now</span>, "number"],
+        ["Last seen", (one) => one.lastHeardAt ? <Time at={one.lastHeardAt} relative /> : <span class="dim">now</span>, "number"],
       ]} />}
       {rows.length > 0 && current && !worker && <Empty title={`No version in ${place.env}`}><p>Runs wait until a version is {place.env === "dev" ? "registered" : "deployed"}:</p><pre>{place.env === "dev" ? "npx trigger.dev@4.8.3 dev" : deployCommand(place)}</pre></Empty>}
       {worker && <section class="panel" aria-label="Current version"><header><h2>Current version</h2></header><div class="body">
