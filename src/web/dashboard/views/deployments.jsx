@@ -104,6 +104,14 @@ function Deployment({ place }) {
   );
 }
 
+const subjectMax = 72; // characters
+
+/** Returns the first line of a commit's message, shortened. */
+function subjectOf(message) {
+  const [line] = message.split("\n");
+  return line.length > subjectMax ? `${line.slice(0, subjectMax - 1).trimEnd()}…` : line;
+}
+
 function List({ place }) {
   const [before, setBefore] = useState([]), [promoted, setPromoted] = useState(), current = useCurrent(place);
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, before], () => session.request(place, "GET", `/api/v1/deployments?${new URLSearchParams({ "page[size]": 30, ...before.length && { "page[after]": before.at(-1) } })}`), { everyMs: 3000 });
@@ -113,11 +121,11 @@ function List({ place }) {
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
       {data && !rows.length && <Empty title={`No deployments in ${place.env}`}>{place.env === "dev" ? <p>In dev, the CLI executes your tasks: <code>npx trigger.dev@4.8.3 dev</code>. Choose another environment to see its deployments.</p>
-        : <><p>Deploy your project, and the gateway builds and executes it:</p><pre>{deployCommand(place)}</pre><p>This requires a gateway started with <code>--execute</code>, or a connected supervise role.</p></>}</Empty>}
+        : <><p>Deploy your project, and the gateway builds and executes it:</p><pre>{deployCommand(place)}</pre><p>This requires a gateway started with <code class="nowrap">--execute</code>, or a connected supervise role.</p></>}</Empty>}
       {rows.length > 0 && <Table label="Deployments" rows={rows} columns={[
         ["Version", (one) => <span class="nowrap"><a href={addressOf({ ...place, id: one.shortCode ?? one.id, query: {} })}>{one.version}</a> {current.data?.id === one.id && <em class="mini current">current</em>}</span>],
         ["Status", (one) => <State status={one.status} />],
-        ["Commit", (one) => one.git?.commitMessage ? <span title={one.git.commitSha}>{one.git.commitMessage.split("\n")[0].slice(0, 60)}{one.git.commitRef && <em class="mini branch-name">{one.git.commitRef}</em>}</span> : <span class="dim">–</span>],
+        ["Commit", (one) => one.git?.commitMessage ? <span title={one.git.commitSha}>{subjectOf(one.git.commitMessage)}{one.git.commitRef && <em class="mini branch-name">{one.git.commitRef}</em>}</span> : <span class="dim">–</span>],
         ["By", (one) => one.git?.commitAuthorName ?? <span class="dim">–</span>, "wide-cell-only"],
         ["Tasks", (one) => <VersionCell place={place} deployment={one} show={({ tasks }) => tasks.length} />, "number"],
         ["SDK", (one) => <VersionCell place={place} deployment={one} show={({ sdk }) => sdk ?? "–"} />, "number wide-cell-only"],
