@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 
 import { useEvent } from "../lib/emitter.js";
 import { readFilter, writeFilter } from "../lib/filter.js";
+import { useConnection } from "../lib/live.js";
 import { addressOf, go } from "../lib/place.js";
 import { RunList } from "../lib/run_list.js";
 import { session } from "../lib/session.js";
@@ -177,7 +178,7 @@ function NoRuns({ place, filter }) {
 export function Runs({ place }) {
   const filter = useMemo(() => readFilter(place.query), [place.query.toString()]);
   const shown = useRunList(place, filter), { list, cursor, selection, isAll } = shown, search = useRef();
-  const [, draw] = useState(0), [bulk, setBulk] = useState(), [isHelpOpen, setHelpOpen] = useState(false);
+  const { lostAt } = useConnection(), [, draw] = useState(0), [bulk, setBulk] = useState(), [isHelpOpen, setHelpOpen] = useState(false);
   const anchor = useRef(), rowHeight = useRowHeight(), change = (what) => { Object.assign(shown, what); draw((version) => version + 1); };
   const setCursor = (id) => change({ cursor: id }), setSelection = (ids, isAllNow = false) => change({ selection: ids, isAll: isAllNow }); // set at once, since key presses may come faster than frames
 
@@ -233,7 +234,7 @@ export function Runs({ place }) {
     </>}>
       {bar}
       {tabs}
-      {list.error && list.state === "closed" && <Problem error={{ status: 400, message: list.error.message }} />}
+      {list.error && list.state === "closed" && !lostAt && <Problem error={{ status: 400, message: list.error.message }} />}
       {isEmpty ? <NoRuns place={place} filter={filter} />
         : list.length > 0 || list.state === "live" ? <RunTable key={shown.key} place={place} shown={shown} list={list} filter={filter} cursor={cursor} setCursor={setCursor} isSelected={(id) => isAll || selection.has(id)} isWholeSelected={isAll || isLoadedSelected} select={select} selectAll={selectAll} />
           : list.state !== "closed" && <Loading what="Loading runs" />}

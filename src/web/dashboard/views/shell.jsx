@@ -34,16 +34,16 @@ function Connection({ place }) {
 
 const lossNoticeMs = 1500; // a shorter loss of the connection, as during a restart, is not reported
 
-/** Returns since when the connection is lost, once the loss has lasted for lossNoticeMs. */
+/** Returns { lostAt, isClosed }: since when the connection is lost, once the loss has lasted for lossNoticeMs, and whether it reconnects. */
 function useLoss() {
-  const { lostAt } = useConnection(), [isLong, setLong] = useState(false);
+  const { lostAt, state } = useConnection(), [isLong, setLong] = useState(false);
   useEffect(() => {
     setLong(false);
     if (!lostAt) return undefined;
     const timer = setTimeout(() => setLong(true), lossNoticeMs);
     return () => clearTimeout(timer);
   }, [lostAt]);
-  return isLong && lostAt ? lostAt : undefined;
+  return { lostAt: isLong && lostAt ? lostAt : undefined, isClosed: state === "closed" };
 }
 
 function Branch({ place }) {
@@ -79,7 +79,7 @@ function AccountMenu() {
 export function Shell({ place, project, projects, children }) {
   const [isOpen, setOpen] = useState(false), at = { ...place, id: undefined, query: {} };
   useEffect(() => setOpen(false), [location.pathname, location.search]);
-  const lostAt = useLoss(), isShown = environments.includes(place.env) && (place.env !== "preview" || place.branch);
+  const { lostAt, isClosed } = useLoss(), isShown = environments.includes(place.env) && (place.env !== "preview" || place.branch);
   useEffect(() => { if (project && isShown) clientOf(place); }, [project, place.env, place.branch]);
   return (
     <div class="shell">
@@ -106,7 +106,8 @@ export function Shell({ place, project, projects, children }) {
         ))}
       </nav>
       <main id="view" tabIndex={-1} class={lostAt ? "stale" : ""}>
-        {lostAt && <div class="lost" role="status"><span class="spinner" aria-hidden="true" /><span>The gateway has not responded since <Time at={lostAt} />. This page may be out of date; it reconnects by itself.</span></div>}
+        {lostAt && <div class="lost" role="status">{isClosed ? <><span>The gateway closed the connection at <Time at={lostAt} />. This page is out of date.</span><Button kind="small" onClick={() => location.reload()}>Reconnect</Button></>
+          : <><span class="spinner" aria-hidden="true" /><span>The gateway has not responded since <Time at={lostAt} />. This page may be out of date; it reconnects by itself.</span></>}</div>}
         {children}
       </main>
     </div>
