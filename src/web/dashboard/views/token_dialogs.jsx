@@ -58,7 +58,7 @@ export function Rotate({ path, one, guard, onClose, onDone }) {
   return (
     <Dialog title={`Rotate ${one.label ?? "main key"}`} onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="danger" busy={isBusy} onClick={rotate}>Rotate key</Button></>}>
       <p>A new key replaces <code>{one.name}</code>. {one.isMain ? "Tasks and the CLI receive it by themselves; replace it in your own programs." : "Replace it in your programs."}</p>
-      <Field label="The old key stays valid" as="select" value={grace} onChange={(event) => setGrace(event.currentTarget.value)} hint="Public tokens that it signed end with it"><Options of={gracePeriods} /></Field>
+      <Field label="The old key stays valid" as="select" value={grace} onChange={(event) => setGrace(event.currentTarget.value)} hint="Public tokens that it signed end with it."><Options of={gracePeriods} /></Field>
     </Dialog>
   );
 }
