@@ -350,6 +350,7 @@ static void count_waiting(struct queues *queues, const struct subqueue_share *sh
     queues->waiting_for[audience_of(share)] += (uint32_t)more;
     if (audience_of(share) == AUDIENCE_RESUMED)
         return;
+    share->subqueue->in_line += (uint32_t)more;
     share->subqueue->queue->waiting += (uint32_t)more;
     queues->waiting += (uint32_t)more;
     for (uint32_t i = 0; i < slot_set_count(share->class->set); i++)

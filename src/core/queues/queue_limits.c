@@ -263,32 +263,13 @@ struct queue_figures limits_key_figures(const struct queues *queues, struct slic
     return key_figures_of(found, pool);
 }
 
-/* Returns how many items wait in the share. */
-static uint32_t items_in(const struct subqueue_share *share)
-{
-    uint32_t count = 0;
-    size_t at = 0;
-    if (!share->lanes)
-        return share->items.count;
-    for (const struct subqueue_share *lane; (lane = table_next(share->lanes, &at));)
-        count += lane->items.count;
-    return count;
-}
-
 struct queue_figures queues_key_figures(const struct queues *queues, struct slice queue,
                                         struct slice key)
 {
     const struct queue *found = queue_find(&queues->own, queue);
     const struct subqueue *subqueue = pool_of(found, key);
     struct queue_figures figures = key_figures_of(found, subqueue);
-    figures.waiting = 0;
-    if (!subqueue)
-        return figures;
-    list_each (link, &subqueue->shares) {
-        const struct subqueue_share *share =
-            container_of(link, const struct subqueue_share, link);
-        figures.waiting += share_resumes(share) ? 0 : items_in(share);
-    }
+    figures.waiting = subqueue ? subqueue->in_line : 0;
     return figures;
 }
 

@@ -177,6 +177,7 @@ struct subqueue {
     struct list groups; // group_need::in_pool; groups that need one
     uint32_t running;
     uint32_t waiting; /* items that need a slot of this pool, but no key that is pinned */
+    uint32_t in_line; /* items that wait in this subqueue, but not to resume */
     struct subqueue_share *keeper; /* a slot is kept for its head; NULL: for none */
     bool is_held;                  /* an item has just left it, and may return */
     uint32_t override; /* of a limit: replaces its limit for this key; UINT32_MAX: none */
