@@ -137,43 +137,6 @@ static void expect_items(const struct queues *queues, const struct list *line, s
     assert_string_equal(found, ids);
 }
 
-/* Checks the name and the key of the limit that holds the item back. */
-static void check_obstacle(const struct queues *queues, const struct job *job,
-                           const char *name, bool is_total)
-{
-    struct queue_standing standing = queues_standing(queues, &job->item, 0);
-    assert_true(slice_is(standing.of_limit.name, name));
-    assert_int_equal(standing.of_limit.is_total, is_total);
-}
-
-static void a_limit_that_opens_by_a_setting_only_is_named_first(void **state)
-{
-    (void)state;
-    const char *const both = "[\"full\",\"other\"]";
-    struct job a = { .id = "a" }, b = { .id = "b" };
-    struct queues queues;
-    queues_init(&queues, 10, job_id);
-    declare(&queues, "full", 5, 1);
-    declare(&queues, "other", 5, 5);
-    queues_run(&queues, &a.item, seat("q", "u", both));
-    queues_wait(&queues, &b.item, seat("q", "u", both), 1);
-    check_obstacle(&queues, &b, "full", true);
-
-    limits_override_key(&queues, SLICE("full"),
-                        &(struct limit_override){ SLICE("u"), 0, 9 });
-    check_obstacle(&queues, &b, "full", false);
-    limits_end_overrides(&queues, 9);
-    declare(&queues, "other", 0, 5);
-    check_obstacle(&queues, &b, "other", false);
-    declare(&queues, "other", 5, 0);
-    check_obstacle(&queues, &b, "other", true);
-    limits_configure(&queues, SLICE("full"), &(struct queue_settings){ .paused = true });
-    check_obstacle(&queues, &b, "full", true);
-    queues_leave(&queues, &a.item);
-    queues_leave(&queues, &b.item);
-    queues_finish(&queues);
-}
-
 static void a_limit_lists_its_items_and_keys(void **state)
 {
     (void)state;
@@ -820,7 +783,6 @@ int main(void)
         cmocka_unit_test(a_limit_holds_across_queues),
         cmocka_unit_test(a_limit_per_key_counts_the_keys_of_all_queues),
         cmocka_unit_test(a_paused_limit_holds_back_only_what_has_not_run),
-        cmocka_unit_test(a_limit_that_opens_by_a_setting_only_is_named_first),
         cmocka_unit_test(a_limit_lists_its_items_and_keys),
         cmocka_unit_test(runs_of_a_queue_keep_their_order_whatever_limits_they_need),
         cmocka_unit_test(names_of_limits_do_not_stay),
