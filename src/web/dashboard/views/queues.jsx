@@ -157,7 +157,7 @@ function List({ place }) {
       {!data && !error && <Loading />}
       {data && !data.data.length && <Empty title="No queues yet"><p>Each task gets its own queue when it is first registered or run. Declare queues with a limit in code:</p><pre>{`export const payments = queue({ name: "payments", concurrencyLimit: 2 });`}</pre></Empty>}
       {data?.data.length > 0 && <Table label="Queues" rows={rows} columns={[
-        ["Queue", (queue) => <><a href={queueAddress(place, nameOf(queue))}>{queue.name}</a> <Marks queue={queue} /></>],
+        ["Queue", (queue) => <><a href={queueAddress(place, nameOf(queue))} title={queue.name}>{queue.name}</a> <Marks queue={queue} /></>],
         ["Queued", (queue) => <a href={runsOf(place, nameOf(queue), "QUEUED")} class={queue.queued ? "" : "dim"}>{queue.queued.toLocaleString("en")}</a>, "number"],
         ["Oldest queued", (queue) => queue.oldestQueuedAt ? age(now - new Date(queue.oldestQueuedAt)) : <span class="dim">–</span>, "number"],
         ["Executing", (queue) => <a href={runsOf(place, nameOf(queue), "EXECUTING")} class={queue.running ? "" : "dim"}>{queue.running.toLocaleString("en")}</a>, "number"],

@@ -23,11 +23,11 @@ const states = {
 };
 
 function Connection({ place }) {
-  const { state, error } = useConnection(), [name, label, title] = states[state];
+  const { state, error, lostAt } = useConnection(), [name, label, title] = states[state];
   return (
     <span class={`connection ${name}`} role="status" title={`${title}${error?.message ? `: ${error.message}` : ""}`}>
       <i aria-hidden="true" />{label}
-      {state === "closed" && <Button kind="ghost" onClick={() => location.reload()}>Reconnect</Button>}
+      {state === "closed" && !lostAt && <Button kind="ghost" onClick={() => location.reload()}>Reconnect</Button>}
     </span>
   );
 }
