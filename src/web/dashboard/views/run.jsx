@@ -146,7 +146,7 @@ export function Run({ place }) {
         {!isFinal(run) && <Button icon="stop" onClick={() => setDialog("cancel")}>Cancel…</Button>}
       </>}>
       {error && <Problem error={error} retry={reload} />}
-      {run.waitingFor && <div class={`waiting ${toneOf(run.status)}`} role="status"><Icon name="waitpoints" /><span><Explanation place={place} text={run.waitingFor.message} />{run.waitingFor.until && <span class="dim"> ({until(run.waitingFor.until, now)})</span>}</span>{token && <Button kind="small" onClick={() => setDialog("token")}>Complete…</Button>}<Obstacle place={place} run={run} /></div>}
+      {run.waitingFor && <div class={`waiting ${toneOf(run.status)}`} role="status"><Icon name="waitpoints" /><span><Explanation place={place} text={run.waitingFor.message} />{run.waitingFor.until && <span class="dim"> · {until(run.waitingFor.until, now)}</span>}</span>{token && <Button kind="small" onClick={() => setDialog("token")}>Complete…</Button>}<Obstacle place={place} run={run} /></div>}
       <Warnings warnings={failedBy} />
       {run.error && <Failure error={run.error} limit={run.maxDurationSeconds && `${run.maxDurationSeconds.toLocaleString("en")} s`} />}
       {isLogs && activity}
