@@ -6,7 +6,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { freePort, isSqlite, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { makeCertificate, unwrap } from "../support/js/tls.mjs";
@@ -248,7 +248,7 @@ describe("the cookie", () => {
     await other.stop();
   });
 
-  test("works while the disk is full, is not replaced then, and survives a sync that fails", { skip: !isSqlite && "the shim stands between SQLite and the disk" }, async (t) => {
+  test("works while the disk is full, is not replaced then, and survives a sync that fails", async (t) => {
     const control = path.join(temporaryFolder(), "control"), order = (what) => fs.writeFileSync(control, what);
     const { gateway: other } = await startSecure({ t, options: ["--io-uring", "off"], preload: "shim_sync", env: { SHIM_CONTROL: control } });
     const browser = await Browser.staying(other), code = browser.cookie;
