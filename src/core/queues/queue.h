@@ -102,8 +102,9 @@ struct queue_names {
 
 struct queues {
     struct queue_names own, limits;
-    struct table demands;      /* of struct slot_demand, by text */
-    uint32_t wide, lanes_max;  /* wide: demands that are (queue_parts.h) */
+    struct table demands;   /* of struct slot_demand, by text */
+    uint32_t wide, crowded; /* demands and pools that are (queue_parts.h) */
+    uint32_t lanes_max;
     struct table sets;         /* of struct slot_set, by text */
     struct table groups;       /* of struct slot_group, by text */
     struct queue_turns *ready; /* by audience: heads of groups that may offer an item */

@@ -149,6 +149,7 @@ void subqueue_free_if_empty(struct queues *queues, struct subqueue *subqueue)
         return;
     table_remove(&queue->subqueues, subqueue_key(subqueue));
     list_remove(&subqueue->link);
+    queues->crowded -= subqueue->is_crowded;
     free(subqueue);
     queue_free_if_unused(queues, queue);
 }
@@ -372,6 +373,21 @@ static void add_gate(struct queues *queues, struct slot_demand *demand,
     demand->lane_count += !need->is_pinned;
 }
 
+/* Returns true if the need names a key of a gate that very many lanes need already. */
+static bool names_crowded_pool(struct queues *queues, const struct slot_need *need)
+{
+    struct queue *gate = need->key.ptr ? queue_find(&queues->own, need->name) : NULL;
+    struct subqueue *pool = gate ? table_find(&gate->subqueues, need->key) : NULL;
+    if (!pool)
+        return false;
+    if (!pool->is_crowded && pool->user_count >= queues->lanes_max &&
+        queues->crowded < CROWDED_MAX) {
+        pool->is_crowded = true;
+        queues->crowded++;
+    }
+    return pool->is_crowded;
+}
+
 /* is_wide: after a mark, the text is that of a demand with many lanes. */
 static struct slot_demand *new_demand(struct queues *queues, struct slice text,
                                       bool is_wide)
@@ -384,7 +400,8 @@ static struct slot_demand *new_demand(struct queues *queues, struct slice text,
     memcpy(demand->text, text.ptr, text.len);
     slot_needs_read(&needs, slice_from(text, is_wide));
     for (uint32_t i = 0; i < needs.count; i++)
-        needs.all[i].is_pinned |= is_wide && needs.all[i].key.ptr;
+        needs.all[i].is_pinned |=
+            (is_wide && needs.all[i].key.ptr) || names_crowded_pool(queues, &needs.all[i]);
     demand->set = set_of(queues, &needs);
     for (uint32_t i = 0; i < needs.count; i++)
         if (needs.all[i].key.ptr)
@@ -581,6 +598,7 @@ static void need_pool(struct subqueue_share *share, struct subqueue *pool)
     need->share = share;
     need->pool = pool;
     list_append(&pool->users, &need->link);
+    pool->user_count++;
 }
 
 /* demand: of the items; NULL: none, or they are in lanes. */
@@ -638,6 +656,7 @@ static void free_share(struct queues *queues, struct subqueue_share *share)
 {
     for (uint32_t i = 0; i < share->count; i++) {
         list_remove(&share->needs[i].link);
+        share->needs[i].pool->user_count--;
         subqueue_free_if_empty(queues, share->needs[i].pool);
     }
     if (share->lanes)

@@ -18,7 +18,7 @@
  * as well.
  *
  * Whatever becomes full or has a slot again visits few of the others. A key that turns
- * out to be needed in many subqueues (queues::lanes_max lanes) is pinned for further items.
+ * out to be needed in many subqueues or lanes (queues::lanes_max) is pinned for further items.
  *
  * Shared by queue.c and the files queue_*.c only. */
 #pragma once
@@ -135,7 +135,10 @@ struct keyed_gate {
     bool is_pinned;
 };
 
-enum { WIDE_MAX = 16 }; /* demands whose keys are pinned because they had many lanes */
+enum {
+    WIDE_MAX = 16,    /* demands whose keys are pinned because they had many lanes */
+    CROWDED_MAX = 64, /* pools that new demands pin because they had many users */
+};
 
 /* The needs of an item. */
 struct slot_demand {
@@ -174,6 +177,8 @@ struct subqueue {
     struct queue *queue;
     struct list shares; // subqueue_share::link; each has an item
     struct list users;  // share_need::link; shares and lanes that need a slot of this
+    uint32_t user_count;
+    bool is_crowded;    /* there were many, so a new demand that names the key pins it */
     struct list groups; // group_need::in_pool; groups that need one
     uint32_t running;
     uint32_t waiting; /* items that need a slot of this pool, but no key that is pinned */

@@ -371,6 +371,40 @@ static void a_key_of_very_many_subqueues_is_pinned(void **state)
     free(jobs);
 }
 
+/* Nor does a key that lanes of different texts need. */
+static void a_key_of_very_many_lanes_is_pinned(void **state)
+{
+    (void)state;
+    struct job *jobs = calloc(KEYED, sizeof(*jobs));
+    char(*texts)[80] = calloc(KEYED, sizeof(*texts));
+    struct queues queues;
+    queues_init(&queues, UINT32_MAX, job_id);
+    queue_with(&queues, "gate", 1, UINT32_MAX);
+    for (int i = 0; i < KEYED; i++) {
+        snprintf(jobs[i].id, sizeof(jobs[i].id), "%d", i);
+        snprintf(texts[i], sizeof(texts[i]),
+                 "[{\"queue\":\"gate\",\"key\":\"all\"},{\"queue\":\"h\",\"key\":\"%d\"}]",
+                 i);
+        queues_wait(&queues, &jobs[i].item, seat("q", "", texts[i]), i);
+    }
+    assert_int_equal(queues.crowded, 1);
+    assert_int_equal(queues.sets.count, 2);
+    for (int i = 0; i < KEYED; i++) {
+        struct queue_item *next = queues_next(&queues, 0);
+        assert_ptr_equal(next, &jobs[i].item);
+        queues_run(&queues, next, seat("q", "", texts[i]));
+        assert_null(queues_next(&queues, 0));
+        assert_int_equal(queues_figures(&queues, SLICE("gate")).running, 1);
+        queues_leave(&queues, next);
+    }
+    assert_int_equal(queues.crowded, 0);
+    queues_forget_limit(&queues, SLICE("gate"));
+    assert_int_equal(queues_count(&queues), 0);
+    queues_finish(&queues);
+    free(texts);
+    free(jobs);
+}
+
 /* ---- random changes ---- */
 
 enum { JOBS = 40, QUEUES = 3, KEYS = 3, LIMITS = 2, NEEDS = 4, STEPS = 60000, OWN = -1 };
@@ -686,6 +720,7 @@ int main(void)
         cmocka_unit_test(a_key_of_a_gate_waits_only_for_older_items_of_others),
         cmocka_unit_test(different_sets_are_bounded),
         cmocka_unit_test(a_key_of_very_many_subqueues_is_pinned),
+        cmocka_unit_test(a_key_of_very_many_lanes_is_pinned),
         cmocka_unit_test(next_item_has_all_slots_whatever_happens),
         cmocka_unit_test(the_same_holds_while_keys_are_pinned),
     };
