@@ -142,6 +142,13 @@ bool debounce_keys_take(struct trigger_op *op)
     return true;
 }
 
+void debounce_keys_replace(struct trigger_op *op, struct trigger *item)
+{
+    struct debounce_key *key = find_key(op->engine, op->env, &item->run, true);
+    key->maker = op;
+    key->item = item;
+}
+
 /* Retries the operations in the line: the first may create the next run. */
 static void serve_line(struct engine *engine, struct debounce_key *key)
 {

@@ -22,5 +22,10 @@ void debounce_keys_note(struct engine *engine, const struct tracked *run);
  * is called then. */
 bool debounce_keys_take(struct trigger_op *op);
 
+/* The run that the item pushes is too old and gives its key up, so the item creates the next
+ * one in the same commit. Other operations wait until debounce_keys_give: the changes of the
+ * commit are applied in time slices, and between two of them no run has the key. */
+void debounce_keys_replace(struct trigger_op *op, struct trigger *item);
+
 /* Ends what debounce_keys_take began. Ignores other operations. */
 void debounce_keys_give(struct trigger_op *op);

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "core/engine/debounce_keys.h"
 #include "core/engine/singleton_decision.h"
 #include "core/engine/state.h"
 
@@ -95,6 +96,7 @@ static enum decision decide_push(struct command *command, const struct run *now,
     }
     if (!debounce_allows(&item->debounce, now, now_ms)) {
         debounce_free_key(next);
+        debounce_keys_replace(push->pushing->op, item);
         item->replaces = true;
         return DECISION_COMMIT;
     }
