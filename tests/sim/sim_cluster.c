@@ -169,6 +169,8 @@ static bool is_caught(enum cluster_fault fault, char *line, size_t size)
 static int check_faults(void)
 {
     int failed = 0;
+    printf("1..%d\n", FAULT_COUNT - FAULT_NONE - 1);
+    fflush(stdout);
     for (int fault = FAULT_NONE + 1; fault < FAULT_COUNT; fault++) {
         char line[400] = "";
         bool caught = is_caught(fault, line, sizeof(line));

@@ -182,10 +182,11 @@ static void repeat(struct pushes *pushes, struct push_note *note)
     uint32_t versions = story->count;
     size_t runs = pushes->ledger->count;
     bool done = false;
+    int turns = 0;
     begin(pushes, note, &done);
-    for (int turn = 0; !done; turn++) {
+    while (!done) {
         loop_turn(pushes->world->loop, 0);
-        if (turn == ANSWER_TURNS)
+        if (turns++ == ANSWER_TURNS)
             violated("a repeated push is not answered");
     }
     if (pushes->ledger->count != runs || story->count != versions)

@@ -139,7 +139,7 @@ static void draw_singleton(struct trigger_work *work, size_t i)
         return;
     const char key[] = { (char)('a' + draw(work->workload->draws, WORK_SINGLETONS)), 0 };
     bytes_unref(run->task);
-    run->task = text_of(WORLD_SINGLETON + strlen("task/"));
+    run->task = text_of(&WORLD_SINGLETON[strlen("task/")]);
     run_rare_edit(run)->concurrency_key = text_of(key);
 }
 

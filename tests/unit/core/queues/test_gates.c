@@ -127,8 +127,8 @@ static void a_slot_that_is_needed_twice_is_held_once(void **state)
         "[{\"queue\":\"q\",\"pin\":\"k\"}]",
         "[{\"queue\":\"q\"},{\"queue\":\"q\",\"key\":\"k\"},{\"queue\":\"q\"}]",
         "[{\"queue\":\"q\",\"key\":\"other\"}]",
-        "[{\"queue\":\"p\"},{\"queue\":\"p\",\"key\":\"k\"},{\"queue\":\"p\",\"pin\":\"x\"}"
-        "]",
+        ("[{\"queue\":\"p\"},{\"queue\":\"p\",\"key\":\"k\"},"
+         "{\"queue\":\"p\",\"pin\":\"x\"}]"),
     };
     for (size_t i = 0; i < sizeof(twice) / sizeof(twice[0]); i++) {
         struct job a = { .id = "a" };
