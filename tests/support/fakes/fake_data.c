@@ -215,17 +215,36 @@ static bool check_packets(struct fake_data *data, const struct store_commit *req
 
 /* ---- commit: write ---- */
 
+enum { BRIEF_MAX_MS = 2 * 3600 * 1000 };
+
+static void remove_claim(struct fake_data *data, struct stored_claim *stored)
+{
+    fake_data_env(data, stored->env)->position.stored -= stored->bytes;
+    table_remove(&data->claims, key_of(stored));
+    free(stored->key.ptr);
+    free(stored);
+}
+
+/* Returns a claim that has expired, or is brief and was taken before the clock was set back;
+ * NULL: there is none. */
+static struct stored_claim *find_expired(const struct fake_data *data, int64_t now_ms)
+{
+    size_t at = 0;
+    for (struct stored_claim *stored; (stored = table_next(&data->claims, &at));)
+        if (stored->expires_at &&
+            (stored->expires_at <= now_ms ||
+             (stored->brief && stored->expires_at > now_ms + BRIEF_MAX_MS)))
+            return stored;
+    return NULL;
+}
+
 static void write_claim(struct fake_data *data, const struct claim *claim)
 {
     struct stored_claim *stored = find_claim(data, claim);
     int64_t bytes = stored_claim_bytes(bytes_slice(claim->key).len);
     struct store_position *position = &fake_data_env(data, claim->env)->position;
-    if (claim->release && stored && !strcmp(stored->owner, claim->owner)) {
-        table_remove(&data->claims, key_of(stored));
-        free(stored->key.ptr);
-        free(stored);
-        position->stored -= bytes;
-    }
+    if (claim->release && stored && !strcmp(stored->owner, claim->owner))
+        remove_claim(data, stored);
     if (claim->release)
         return;
     position->stored += stored ? 0 : bytes;
@@ -236,6 +255,8 @@ static void write_claim(struct fake_data *data, const struct claim *claim)
     stored->kind = claim->kind;
     memcpy(stored->owner, claim->owner, sizeof(stored->owner));
     stored->expires_at = claim->expires_at;
+    stored->bytes = bytes;
+    stored->brief = claim->brief;
 }
 
 /* Fields that are not marked are not written, whatever the change carries. */
@@ -346,6 +367,8 @@ void fake_data_commit(struct fake_data *data, struct store_commit *req)
                                                : STORE_OK;
     if (req->status)
         return;
+    for (struct stored_claim *old; (old = find_expired(data, req->now_ms));)
+        remove_claim(data, old);
     for (size_t i = 0; i < req->claim_count; i++)
         write_claim(data, &req->claims[i]);
     for (size_t i = 0; i < req->change_count; i++) {

@@ -37,7 +37,8 @@ struct stored_claim {
     uint32_t env;
     enum claim_kind kind;
     char owner[ID_MAX];
-    int64_t expires_at;
+    int64_t expires_at, bytes;
+    bool brief;
 };
 
 struct stored_number {

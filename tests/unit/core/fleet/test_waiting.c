@@ -107,8 +107,9 @@ static void full_concurrency_key_and_full_queue_are_distinguished(void **state)
         assert_string_not_equal(dequeue(world), "");
     assert_limit(assert_waits(world, keyed[2].id, "concurrency_key", "concurrencyKey"), 2,
                  2);
-    assert_limit(
-        assert_waits(world, plain[2].id, "queue_limit", "allows, 2; the run starts"), 2, 2);
+    assert_limit(assert_waits(world, plain[2].id, "queue_limit",
+                              "allows 2, and 2 execute; the run starts"),
+                 2, 2);
     assert_limit(assert_waits(world, plain[2].id, "queue_limit", "task/hello"), 2, 2);
     assert_int_equal(start(world, plain[0].id), OK);
     assert_int_equal(succeed(world, plain[0].id, "1"), OK);
@@ -212,9 +213,9 @@ static void run_whose_wait_has_ended_names_the_limit_that_holds_it(void **state)
     struct triggered next = trigger(world, (struct wish){ 0 });
     execute(world, next.id);
     world_pass(world, 1000);
-    assert_limit(
-        assert_waits(world, parent.id, "queue_limit", "allows, 1; the run continues"), 1,
-        1);
+    assert_limit(assert_waits(world, parent.id, "queue_limit",
+                              "allows 1, and 1 executes; the run continues"),
+                 1, 1);
     assert_false(waiting_is_unserved(world->env));
     configure(world, false, -1);
     world->env->queues.limit = 1;
