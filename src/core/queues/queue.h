@@ -103,7 +103,7 @@ struct queue_names {
 struct queues {
     struct queue_names own, limits;
     struct table demands;   /* of struct slot_demand, by text */
-    uint32_t wide, crowded; /* demands and pools that are (queue_parts.h) */
+    uint32_t wide, crowded; /* demands and groups that are (queue_parts.h) */
     uint32_t lanes_max;
     struct table sets;         /* of struct slot_set, by text */
     struct table groups;       /* of struct slot_group, by text */

@@ -149,7 +149,6 @@ void subqueue_free_if_empty(struct queues *queues, struct subqueue *subqueue)
         return;
     table_remove(&queue->subqueues, subqueue_key(subqueue));
     list_remove(&subqueue->link);
-    queues->crowded -= subqueue->is_crowded;
     free(subqueue);
     queue_free_if_unused(queues, queue);
 }
@@ -244,6 +243,7 @@ static void group_unref(struct queues *queues, struct slot_group *group)
     if (--group->refs)
         return;
     table_remove(&queues->groups, slot_group_key(group));
+    queues->crowded -= group->is_crowded;
     for (uint32_t i = 0; i < group->count; i++)
         remove_need(queues, &group->needs[i]);
     free(group);
@@ -255,7 +255,8 @@ static void group_unref(struct queues *queues, struct slot_group *group)
 static bool may_add_group(const struct queues *queues)
 {
     bool has_empty = table_find(&queues->groups, SLICE(""));
-    return queues->groups.count < queues->sets_max + queues->wide + has_empty;
+    return queues->groups.count <
+           queues->sets_max + queues->wide + queues->crowded + has_empty;
 }
 
 /* Returns false if there are too many groups and this is another one, unless it must count. */
@@ -374,18 +375,36 @@ static void add_gate(struct queues *queues, struct slot_demand *demand,
 }
 
 /* Returns true if the need names a key of a gate that very many lanes need already. */
-static bool names_crowded_pool(struct queues *queues, const struct slot_need *need)
+static bool names_crowded_pool(const struct queues *queues, const struct slot_need *need)
 {
-    struct queue *gate = need->key.ptr ? queue_find(&queues->own, need->name) : NULL;
-    struct subqueue *pool = gate ? table_find(&gate->subqueues, need->key) : NULL;
-    if (!pool)
-        return false;
-    if (!pool->is_crowded && pool->user_count >= queues->lanes_max &&
-        queues->crowded < CROWDED_MAX) {
-        pool->is_crowded = true;
-        queues->crowded++;
-    }
-    return pool->is_crowded;
+    const struct queue *gate = need->key.ptr ? queue_find(&queues->own, need->name) : NULL;
+    const struct subqueue *pool = gate ? table_find(&gate->subqueues, need->key) : NULL;
+    return pool && pool->user_count >= queues->lanes_max;
+}
+
+/* Pins the keys of crowded pools, unless that adds a group too many. Returns true if any was
+ * pinned. */
+static bool pin_crowded(struct queues *queues, struct slot_needs *needs)
+{
+    struct slot_needs pinned = *needs;
+    struct buf text = { 0 };
+    bool any = false;
+    for (uint32_t i = 0; i < needs->count; i++)
+        if (!needs->all[i].is_pinned && names_crowded_pool(queues, &needs->all[i]))
+            pinned.all[i].is_pinned = any = true;
+    write_group(&pinned, &text);
+    any = any &&
+          (queues->crowded < CROWDED_MAX || table_find(&queues->groups, buf_slice(&text)));
+    if (any)
+        *needs = pinned;
+    buf_finish(&text);
+    return any;
+}
+
+static void note_crowded(struct queues *queues, struct slot_group *group)
+{
+    queues->crowded += !group->is_crowded;
+    group->is_crowded = true;
 }
 
 /* is_wide: after a mark, the text is that of a demand with many lanes. */
@@ -400,9 +419,11 @@ static struct slot_demand *new_demand(struct queues *queues, struct slice text,
     memcpy(demand->text, text.ptr, text.len);
     slot_needs_read(&needs, slice_from(text, is_wide));
     for (uint32_t i = 0; i < needs.count; i++)
-        needs.all[i].is_pinned |=
-            (is_wide && needs.all[i].key.ptr) || names_crowded_pool(queues, &needs.all[i]);
+        needs.all[i].is_pinned |= is_wide && needs.all[i].key.ptr;
+    bool is_crowded = pin_crowded(queues, &needs);
     demand->set = set_of(queues, &needs);
+    if (is_crowded)
+        note_crowded(queues, demand->set->group);
     for (uint32_t i = 0; i < needs.count; i++)
         if (needs.all[i].key.ptr)
             add_gate(queues, demand, &needs.all[i]);

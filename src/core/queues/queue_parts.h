@@ -41,6 +41,7 @@ struct group_need {
  * queues have items that need it. */
 struct slot_group {
     uint32_t refs;      /* of sets and group offers, and how often it was counted */
+    bool is_crowded;    /* it is there because a pool had many users */
     struct list offers; // group_offer::link
     uint32_t count;
     struct group_need needs[SLOT_SET_MAX];
@@ -137,7 +138,7 @@ struct keyed_gate {
 
 enum {
     WIDE_MAX = 16,    /* demands whose keys are pinned because they had many lanes */
-    CROWDED_MAX = 64, /* pools that new demands pin because they had many users */
+    CROWDED_MAX = 64, /* groups with a key that is pinned because its pool had many users */
 };
 
 /* The needs of an item. */
@@ -178,7 +179,6 @@ struct subqueue {
     struct list shares; // subqueue_share::link; each has an item
     struct list users;  // share_need::link; shares and lanes that need a slot of this
     uint32_t user_count;
-    bool is_crowded;    /* there were many, so a new demand that names the key pins it */
     struct list groups; // group_need::in_pool; groups that need one
     uint32_t running;
     uint32_t waiting; /* items that need a slot of this pool, but no key that is pinned */

@@ -389,6 +389,11 @@ static void a_key_of_very_many_lanes_is_pinned(void **state)
     }
     assert_int_equal(queues.crowded, 1);
     assert_int_equal(queues.sets.count, 2);
+    struct slot_group *counted[2] = { NULL };
+    queues.sets_max = 2; /* the pinned key takes none of them */
+    assert_true(limits_count_set(&queues, SLICE("[\"one\"]"), &counted[0]));
+    assert_false(limits_count_set(&queues, SLICE("[\"two\"]"), &counted[1]));
+    limits_discount_set(&queues, counted[0]);
     for (int i = 0; i < KEYED; i++) {
         struct queue_item *next = queues_next(&queues, 0);
         assert_ptr_equal(next, &jobs[i].item);
