@@ -112,7 +112,7 @@ static void id_at(int64_t unix_ms, char fill, char id[ID_MAX])
 }
 
 /* by_tag: bounds the index of tags alone. With a bound of the runs, a planner without
- * statistics, as in the first minutes of a database, searches all runs within it for each
+ * statistics, as in the first minutes of a database, may search all runs within it for each
  * tag, instead of one by its id. */
 static void add_id_bound(struct pg_query *query, bool by_tag, const char *relation,
                          const char *id)
@@ -274,20 +274,39 @@ static void begin_page(struct pg_query *query, uint32_t env)
     add(query, "WITH page AS MATERIALIZED (");
 }
 
+/* Returns true if the filter has a condition that is likely to match fewer runs than a tag,
+ * and has an index. */
+static bool has_narrow_index(const struct run_filter *f)
+{
+    return f->packet.ptr || f->batch.ptr || f->parent.len || f->bulk.ptr ||
+           (f->statuses && !(f->statuses & FINAL_STATUSES));
+}
+
+/* OFFSET makes the planner look up each run of the tag by its id, in the order of ids, until
+ * the page is full. Without statistics it may combine the tag with all runs instead. */
+static void add_runs_of_tag(struct pg_query *query, const struct run_filter *f,
+                            struct slice tag)
+{
+    if (has_narrow_index(f))
+        add(query, "run r JOIN run_tag d ON d.env = r.env AND d.id = r.id"
+                   " WHERE r.env = $1");
+    else
+        add(query, "run_tag d CROSS JOIN LATERAL (SELECT * FROM run WHERE env = $1"
+                   " AND id = d.id OFFSET 0) r WHERE true");
+    add_bytes(query, " AND d.env = $1 AND d.tag = ", tag);
+}
+
 /* Adds the page of one tag or task, or of all runs. */
 static void add_listed(struct pg_query *query, const struct store_list *req,
                        const struct pg_page *page, const struct slice *tag,
                        const struct slice *task)
 {
     bool upwards = *req->before;
-    add(query, "(SELECT r.id FROM run r");
+    add(query, "(SELECT r.id FROM ");
     if (tag)
-        add_bytes(query,
-                  " JOIN run_tag d ON d.env = r.env AND d.id = r.id"
-                  " WHERE r.env = $1 AND d.env = $1 AND d.tag = ",
-                  *tag);
+        add_runs_of_tag(query, &req->filter, *tag);
     else
-        add(query, " WHERE r.env = $1");
+        add(query, "run r WHERE r.env = $1");
     if (task)
         add_bytes(query, " AND r.task = ", *task);
     if (upwards || *req->after)
