@@ -1,5 +1,5 @@
 // The official CLI in cases that e2e.mjs lacks: its exits, kills of the gateway, lost responses, and subscribers. Its
-// project is the folder cases.
+// project is a copy of the folder cases.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
@@ -146,7 +146,7 @@ test("one session: versions, relatives, failures, cancels, and subscribers", asy
   });
 
   await t.test("the same build is the same version; a killed CLI interrupts the runs that it executes", async () => {
-    const again = await startCli({ t, gateway });
+    const again = await startCli({ t, gateway, folder: cli.folder });
     const id = await trigger(gateway, "lasts", { seconds: 30 });
     assert.equal((await executing(gateway, id)).version, version);
     const began = Date.now();

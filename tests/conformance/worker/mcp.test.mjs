@@ -5,19 +5,18 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { workerFolder } from "../../support/js/cli.mjs";
+import { copyOf } from "../../support/js/cli.mjs";
 import { Builder, Deployer } from "../../support/js/deployments.mjs";
 import { keys, startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
 import { startMcp } from "../../support/js/mcp.mjs";
 import { addSecondProject, otherKeys } from "../../support/js/second_project.mjs";
 
-const folder = path.join(workerFolder, "mcp");
+const folder = copyOf("mcp");
 const project = { projectRef: keys.ref };
 const closings = [];
 let gateway, mcp;
 
 before(async () => {
-  fs.rmSync(path.join(folder, ".trigger"), { recursive: true, force: true });
   gateway = await startGateway();
   await gateway.stop();
   addSecondProject(gateway.data);

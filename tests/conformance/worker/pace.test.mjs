@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
 
-import { project, startCli, workerFolder } from "../../support/js/cli.mjs";
+import { copyOf, project, startCli, workerFolder } from "../../support/js/cli.mjs";
 import { deploy, startExecutingGateway } from "../../support/js/dashboard_world.mjs";
 import { keys, startGateway, until } from "../../support/js/gateway.mjs";
 
@@ -38,7 +38,7 @@ async function ended(gateway, ids, timeoutMs, key = keys.dev) {
 
 test("more parents than may execute at once, each waiting for a child that does the same", async (t) => {
   const gateway = await startGateway({ t, options: ["--dev-concurrency", "4"] });
-  const cli = await startCli({ t, gateway, folder: path.join(workerFolder, "pace") });
+  const cli = await startCli({ t, gateway, folder: copyOf("pace") });
 
   await t.test("20 of them, in queues without a limit", async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => trigger(gateway, "parent", { depth: 2 })));

@@ -9,7 +9,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-import { startCli, workerFolder } from "../../support/js/cli.mjs";
+import { copyOf, startCli, workerFolder } from "../../support/js/cli.mjs";
 import { keys, startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
 import { absentCommands, routesOf, unknownRoutes } from "../../support/js/published.mjs";
 
@@ -20,7 +20,7 @@ const FINAL = ["COMPLETED", "CANCELED", "FAILED", "CRASHED", "SYSTEM_FAILURE", "
 
 test("a project with prompts and an agent is not refused, and its version has warnings", async (t) => {
   const gateway = await startGateway({ t, options: ["--log-level", "debug"] });
-  await startCli({ t, gateway, folder: path.join(workerFolder, "platform") });
+  await startCli({ t, gateway, folder: copyOf("platform") });
   sdk.configure({ baseURL: gateway.url, accessToken: keys.dev });
   const options = { tags: ["outside"], metadata: { a: 1 }, concurrencyKey: "k", maxAttempts: 2, ttl: "1h", priority: 1, idempotencyKey: "once", maxDuration: 60, machine: "micro", queue: "line" };
   const handle = await sdk.tasks.trigger("parent", {}, { tags: ["outside"] });
@@ -40,7 +40,7 @@ test("a project with prompts and an agent is not refused, and its version has wa
 
 test("the CLI registers the concurrency limits of a project", async (t) => {
   const gateway = await startGateway({ t });
-  const cli = await startCli({ t, gateway, folder: path.join(workerFolder, "limits") });
+  const cli = await startCli({ t, gateway, folder: copyOf("limits") });
   const { json: { data } } = await gateway.get("/api/v1/concurrency-limits");
   assert.deepEqual(data.map(({ name, total, perKey }) => [name, total.base, perKey.base]), [["shared", 5, null], ["task/greet", 2, null]]);
   await cli.stop();
@@ -48,7 +48,7 @@ test("the CLI registers the concurrency limits of a project", async (t) => {
 
 test("the CLI prints why a project is refused", async (t) => {
   const gateway = await startGateway({ t });
-  const cli = await startCli({ t, gateway, folder: path.join(workerFolder, "refused"), words: "metadata.tasks[0].ttl: " });
+  const cli = await startCli({ t, gateway, folder: copyOf("refused"), words: "metadata.tasks[0].ttl: " });
   assert.match(cli.output.replace(/\s+/g, " "), /metadata\.tasks\[0\]\.ttl: must be /);
   assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat })).status, 404);
 });

@@ -10,11 +10,10 @@
 // each round every client starts work, the leader fails, and the work must end well.
 // ../browser/takeover.test.mjs has the hooks.
 import assert from "node:assert/strict";
-import path from "node:path";
 import { test } from "node:test";
 
 import { makeFakeBundle } from "../../support/js/bundles.mjs";
-import { startCli, workerFolder } from "../../support/js/cli.mjs";
+import { copyOf, startCli } from "../../support/js/cli.mjs";
 import { Deployer } from "../../support/js/deployments.mjs";
 import { keys } from "../../support/js/gateway.mjs";
 import { runProgram } from "../../support/js/program.mjs";
@@ -32,7 +31,7 @@ async function startSupervise(t, front, leader) {
 }
 
 async function startDevelopment(t, front) {
-  const cli = await startCli({ t, url: front.url, folder: path.join(workerFolder, "takeover") });
+  const cli = await startCli({ t, url: front.url, folder: copyOf("takeover") });
   const tasks = Object.fromEntries(["computes", "waits", "retries"].map((task) => [task, [task, {}]]));
   return new Executor(front, { name: "CLI", key: keys.dev, notes: openFolder(), tasks, alive: () => !cli.end, lastOutput: () => cli.output.slice(-12_000) });
 }

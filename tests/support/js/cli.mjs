@@ -82,22 +82,29 @@ class Cli {
   kill() { return this.stop("SIGKILL"); }
 }
 
-/** { t, gateway or url, folder, env, logLevel, words: the output that means ready } */
-export async function startCli({ t, gateway, url = gateway.url, folder = path.join(workerFolder, "cases"), env = {}, logLevel = "debug", words }) {
-  fs.rmSync(path.join(folder, ".trigger"), { recursive: true, force: true });
+/** { t, gateway or url, folder, env, logLevel, words: the output that means ready }
+ *
+ * A CLI that starts empties .trigger of its folder, which would break the build of another one there. So without a folder, it gets a copy of the project cases. */
+export async function startCli({ t, gateway, url = gateway.url, folder = copyOf("cases"), env = {}, logLevel = "debug", words }) {
   const cli = new Cli({ url, folder, env, logLevel });
   t?.after(() => cli.stop());
   return cli.ready(words);
 }
 
-/** A project with this code: { folder, write }. */
-export function project(code) {
-  const folder = fs.realpathSync(temporaryFolder()), tasks = path.join(folder, "src/trigger");
-  fs.mkdirSync(tasks, { recursive: true });
-  for (const name of ["package.json", "trigger.config.ts", "tsconfig.json"])
-    fs.copyFileSync(path.join(workerFolder, "cases", name), path.join(folder, name));
+/** A temporary copy of a project in the folder of the worker's tests. */
+export function copyOf(name) {
+  const folder = fs.realpathSync(temporaryFolder());
+  fs.cpSync(path.join(workerFolder, name), folder, { recursive: true, filter: (file) => path.basename(file) !== ".trigger" });
   fs.copyFileSync(path.join(workerFolder, "package-lock.json"), path.join(folder, "package-lock.json"));
   fs.symlinkSync(path.join(workerFolder, "node_modules"), path.join(folder, "node_modules"));
+  return folder;
+}
+
+/** A project with this code: { folder, write }. */
+export function project(code) {
+  const folder = copyOf("cases"), tasks = path.join(folder, "src/trigger");
+  fs.rmSync(tasks, { recursive: true });
+  fs.mkdirSync(tasks);
   const write = (text) => fs.writeFileSync(path.join(tasks, "tasks.ts"), text);
   write(code);
   return { folder, write };
