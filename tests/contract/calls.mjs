@@ -44,12 +44,15 @@ const actions = "/engine/v1/worker-actions", as = (w) => ({ key: w.workerToken }
 const taken = async (w) => { await w.makeRun({}, prod(w)); return (await w.post(`${actions}/dequeue`, {}, as(w))).json[0]; };
 const leased = ({ run, snapshot: { id } }) => `${actions}/runs/${run.id}/snapshots/${id}`;
 const bulk = async (w) => (await w.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "unknown" } })).json.id;
-/** A deployment that a builder has taken: what the builder received. */
+/** A deployment that a builder has taken: what the builder received. A project has one build at a time, so this cancels
+ *  the one that an earlier call left. */
 const building = async (w) => {
+  if (w.unfinished) await w.gateway.post(`${w.unfinished}/cancel`, {}, prod(w));
   const cli = new Deployer(w.gateway), builder = new Builder(w.gateway, w.workerToken);
   void cli.deploy({}, { tries: 1 });
   const build = await builder.take();
-  return { build, one: `/api/v1/deployments/${build.deployment.id}`, its: `${actions}/builds/${build.deployment.id}` };
+  w.unfinished = `/api/v1/deployments/${build.deployment.id}`;
+  return { build, one: w.unfinished, its: `${actions}/builds/${build.deployment.id}` };
 };
 const made = ({ archive: { sha256, bytes } }) => ({ ok: true, index: "{}", sha256, bytes, architecture: "x64", libc: "glibc", runtimeVersion: "22.1.0", attempt: 1 });
 const metadata = { contentHash: "hash", tasks: [{ id: "hello", filePath: "a.ts" }] };
