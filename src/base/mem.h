@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/last_words.h"
 #include "base/slice.h"
 
 static inline _Noreturn void mem_exhausted(void)
 {
     fputs("runcast: out of memory\n", stderr);
+    last_words_given();
     abort();
 }
 

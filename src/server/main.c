@@ -7,8 +7,10 @@
 #include <uv.h>
 
 #include "base/bytes.h"
+#include "base/last_words.h"
 #include "base/log.h"
 #include "base/terminal.h"
+#include "base/vault/crypto_memory.h"
 #include "os/process/launch.h"
 #include "server/config/config.h"
 #include "server/config/config_help.h"
@@ -69,6 +71,8 @@ int main(int argc, char **argv)
     struct config config;
     struct failure why = { 0 };
 
+    last_words_init();
+    crypto_memory_init();
     if (launch_is_asked_for(argc, argv))
         return launch_run();
     if (unpacker_is_asked_for(argc, argv))

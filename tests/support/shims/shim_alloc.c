@@ -1,12 +1,15 @@
 /* shim_alloc.c - counts how often a program allocates memory, and makes one allocation
- * fail.
+ * fail, or the start of one thread.
  *
- *   LD_PRELOAD=shim_alloc.so  SHIM_ALLOC=file  SHIM_ALLOC_FAIL=n  gateway
+ *   LD_PRELOAD=shim_alloc.so  SHIM_ALLOC=file  SHIM_ALLOC_FAIL=n  SHIM_THREAD_FAIL=n  gateway
  *
  * The first eight bytes of the file are the number of calls so far of malloc, calloc and
- * realloc, in the machine's byte order. The n-th of them, from 1, fails. */
+ * realloc, in the machine's byte order. The n-th of them, from 1, fails; so does the n-th
+ * call of pthread_create. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,10 +24,18 @@ void *__libc_realloc(void *memory, size_t size);
 
 static _Atomic uint64_t before_start;
 static _Atomic uint64_t *calls = &before_start;
-static uint64_t fails; /* 0: none */
+static uint64_t fails, thread_fails; /* 0: none */
+
+static uint64_t number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text ? strtoull(text, NULL, 10) : 0;
+}
 
 __attribute__((constructor)) static void start(void)
 {
+    fails = number_of("SHIM_ALLOC_FAIL");
+    thread_fails = number_of("SHIM_THREAD_FAIL");
     const char *path = getenv("SHIM_ALLOC");
     int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
     if (fd < 0)
@@ -36,8 +47,6 @@ __attribute__((constructor)) static void start(void)
             calls = shared;
     }
     close(fd);
-    const char *fail = getenv("SHIM_ALLOC_FAIL");
-    fails = fail ? strtoull(fail, NULL, 10) : 0;
 }
 
 static bool is_refused(void)
@@ -61,4 +70,16 @@ void *calloc(size_t count, size_t size)
 void *realloc(void *memory, size_t size)
 {
     return is_refused() ? NULL : __libc_realloc(memory, size);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                   void *(*run)(void *), void *argument)
+{
+    static _Atomic uint64_t threads;
+    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    if (atomic_fetch_add(&threads, 1) + 1 == thread_fails)
+        return EAGAIN;
+    return real(thread, attributes, run, argument);
 }
