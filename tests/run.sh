@@ -95,7 +95,7 @@ add counting python 60 "" python3 -B tests/support/python/test_count.py
 ! wanted lint || add_lint
 ! wanted unit || add_unit
 ! wanted sim || add_sim
-[ -z "$all" ] || ! wanted unit sim || add_threaded
+[ -z "$all" ] || ! wanted unit || add_threaded
 ! wanted fuzz || add_fuzz
 ! wanted integration || add_integration
 ! wanted postgres || add_postgres "$server"

@@ -5,12 +5,13 @@
 last_build=""
 
 # Declares a build as a program with one test: the build is complete and free of warnings. One build
-# runs at a time. Builds after the first have a low priority, because tests run meanwhile.
+# runs at a time. Builds that only --all needs have a low priority, because tests run meanwhile. The
+# others do not: half of the tests wait for build-asan, among them some that take minutes.
 add_build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
-    local folder=$1 low_priority=(nice -n 10)
+    local folder=$1 priority=() share=100
     [ -z "${command_of[$folder]:-}" ] || return 0
-    [ -n "$last_build" ] || low_priority=()
-    add "$folder" builds 1800 "" "${low_priority[@]}" bash -c '
+    [[ $folder =~ ^build-(gcc|asan)$ ]] || priority=(nice -n 10) share=10
+    add "$folder" builds 1800 "" "${priority[@]}" bash -c '
         configure_and_build() {
             CC=$1 cmake -S . -B "$0" -G Ninja -DWERROR=ON "${@:3}" || return 1
             ninja -k 0 -j 2 -C "$0" $2
@@ -18,7 +19,7 @@ add_build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
         as_test "$0 compiles with $1 and without a warning" configure_and_build "$@"
     ' "$@"
     after_of[$folder]=$last_build
-    share_of[$folder]=$([ -n "$last_build" ] && echo 10 || echo 100)
+    share_of[$folder]=$share
     last_build=$folder
 }
 
@@ -47,10 +48,10 @@ build_plain() {
         -DDASHBOARD=OFF
 }
 
-# Prints the names of tests that ThreadSanitizer checks: simulations, and those of the store.
+# Prints the names of tests that ThreadSanitizer checks: those of the store. Simulations have one thread.
 threaded_tests() {
     local source
-    for source in tests/sim/*.c tests/unit/store/**/test_*.c; do
+    for source in tests/unit/store/**/test_*.c; do
         basename "$source" .c
     done | sort -u
 }

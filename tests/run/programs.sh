@@ -7,12 +7,13 @@
 #
 # A program starts when the programs that it NEEDS have finished. The longest of the programs that
 # may start goes first, by the table tests/run/times.txt. The table also has the share of a core
-# that a program uses. Programs start until the sum of their shares reaches a limit. The limit rises
-# while the processor is idle part of the time, since programs then use less than their shares, and
-# falls while it is not, as on a busy machine.
+# that a program uses. Programs start until the sum of their shares reaches a limit, which the last
+# of them may exceed: otherwise short programs with small shares would keep a long one waiting. The
+# limit rises while the processor is idle part of the time, since programs then use less than their
+# shares, and falls while it is not, as on a busy machine.
 
 declare -a names=()
-declare -A groups_of=() limit_of=() needs_of=() after_of=() command_of=() seconds_of=() share_of=()
+declare -A groups_of=() limit_of=() needs_of=() after_of=() command_of=() seconds_of=() share_of=() is_last=()
 least=150 greatest=260 # bounds of the limit, in hundredths of a core
 
 add() { # NAME GROUPS SECONDS NEEDS COMMAND…
@@ -25,10 +26,12 @@ add() { # NAME GROUPS SECONDS NEEDS COMMAND…
     command_of[$name]=$command
 }
 
-# Adds a program that times out when others run. It starts when no other program runs.
-add_alone() { # NAME GROUPS SECONDS NEEDS COMMAND…
+# Adds a program that times out when many others run. It starts after all others have finished; two
+# of this kind run at once.
+add_last() { # NAME GROUPS SECONDS NEEDS COMMAND…
     add "$@"
-    share_of[$1]=$greatest
+    is_last[$1]=1
+    share_of[$1]=$((greatest / 2))
 }
 
 # Runs a program with a time limit and leaves `PASSED FAILED` in $log/NAME.count, and its seconds
@@ -150,17 +153,17 @@ adapt_limit() {
     all_before=$all free_before=$free adapted=$SECONDS
 }
 
-# Starts the programs that may start, as many as the limit allows. One program may always run.
+# Starts programs until the limit is reached, in the order of names.
 start_programs() {
     local i name
     adapt_limit
     full=""
     for i in "${!names[@]}"; do
-        name=${names[i]}
-        if [ "$in_use" -gt 0 ] && [ $((in_use + share_of[$name])) -gt "$limit" ]; then
+        if [ "$in_use" -ge "$limit" ]; then
             full=1
-            continue
+            return
         fi
+        name=${names[i]}
         may_start "$name" || continue
         eval "run_counted $name ${limit_of[$name]} ${command_of[$name]}" &
         running[$!]=$name in_use=$((in_use + share_of[$name]))
@@ -168,11 +171,10 @@ start_programs() {
     done
 }
 
-run_programs() {
+# Runs the programs of names.
+run_all() {
     local name pid tick="" in_use=0 limit=200 full="" adapted=0 all_before=0 free_before=0
     local -A running=() pending=()
-    select_programs
-    sort_programs
     for name in "${names[@]}"; do
         pending[$name]=1
     done
@@ -184,6 +186,18 @@ run_programs() {
         in_use=$((in_use - share_of[$name]))
         unset "running[$pid]" "pending[$name]"
     done
+    wait # for the last tick
+}
+
+run_programs() {
+    local name first=() last=()
+    select_programs
+    sort_programs
+    for name in "${names[@]}"; do
+        if [ -n "${is_last[$name]:-}" ]; then last+=("$name"); else first+=("$name"); fi
+    done
+    names=("${first[@]}") && run_all
+    names=("${last[@]}") && run_all
 }
 
 # --- the sum -----------------------------------------------------------------------------
