@@ -471,12 +471,15 @@ struct store_purge {
 
 /* ---- several gateways on one database ---- */
 
+enum { PEER_URL_MAX = 288 }; /* a host name of 253 characters fits */
+
 /* A gateway process. A restarted gateway is a new one, with a higher number. */
 struct store_gateway {
     uint64_t id;
     uint64_t beat; /* heartbeats so far */
     bool draining;
     char name[96];
+    char peer_url[PEER_URL_MAX]; /* where others reach it; "": it serves no peers */
 };
 
 /* A heartbeat, sent about once a second. The response has what the database knows about all
@@ -527,20 +530,30 @@ struct store_forget {
     enum store_status status; /* set by the driver */
 };
 
+/* Reads the positions of all environments again, for a gateway that does not lead. After
+ * STORE_OK, position() returns what the database had when it answered; environments that
+ * this gateway leads keep their own. */
+struct store_recount {
+    void (*done)(struct store_recount *req, enum store_status status);
+
+    enum store_status status; /* set by the driver */
+};
+
 struct store_ops {
     const char *name;
     void (*commit)(struct store *store, struct store_commit *req);
     void (*read)(struct store *store, struct store_read *req);
     void (*purge)(struct store *store, struct store_purge *req);
-    /* Returns the environment's position, known since the store was opened. Zeros if
-     * nothing was ever written to it. */
+    /* Returns the environment's position, known since the store was opened; at a gateway that
+     * does not lead, as of its last recount. Zeros if nothing was ever written to it. */
     struct store_position (*position)(struct store *store, uint32_t env);
-    /* All five are NULL if this process alone has the database. It then leads everything,
+    /* All six are NULL if this process alone has the database. It then leads everything,
      * and files are in its data directory. */
     void (*beat)(struct store *store, struct store_beat *req);
     void (*lead)(struct store *store, struct store_lead *req);
     void (*leave)(struct store *store, struct store_leave *req);
     void (*forget)(struct store *store, struct store_forget *req);
+    void (*recount)(struct store *store, struct store_recount *req);
     void (*file)(struct store *store, struct store_file *req);
     /* Prepares the driver for process exit. NULL: every request completes in any case. From
      * now on, a request to a database that does not respond fails after a few seconds, even
@@ -555,6 +568,8 @@ struct store_ops {
 struct store {
     const struct store_ops *ops;
     char epoch[17];    /* random, made with the database */
+    uint64_t term;     /* of our lead, counts the leads of all gateways; 0: we do not lead,
+                        * or have the database alone */
     bool failing;      /* a sync failed: from now on, nothing is acknowledged */
     bool full;         /* the last commit found no disk space */
     int64_t synced_us; /* when the reported commit was on the disk; monotonic µs; 0: none */

@@ -467,6 +467,12 @@ void leading_hand_over(struct leading *leading, void (*on_left_fn)(void *owner))
     leading->store->ops->leave(leading->store, &leading->leave);
 }
 
+const struct store_gateway *leading_leader(const struct leading *leading)
+{
+    bool other = leading->state == STANDBY && leading->last_leader != leading->me;
+    return other ? observation_find(&leading->observation, leading->last_leader) : NULL;
+}
+
 void leading_loaded(struct leading *leading)
 {
     if (leading->state != LOADING)

@@ -74,6 +74,12 @@ bool leading_has_successor(const struct leading *leading);
  * seconds. No other callback is called afterwards. */
 void leading_hand_over(struct leading *leading, void (*on_left)(void *owner));
 
+/* Returns the gateway that leads, as of the last response while this one stands by.
+ *
+ * NULL: this one leads, no gateway does, or the database has not responded yet. Valid until
+ * the loop runs again. */
+const struct store_gateway *leading_leader(const struct leading *leading);
+
 /* Call it after on_taken, once everything is in memory: from now on this gateway leads. */
 void leading_loaded(struct leading *leading);
 

@@ -26,7 +26,7 @@ enum {
 };
 
 /* Columns of the result of beat_v101. */
-enum { CLOCK, LEADER, ID, BEAT, DRAINING, NAME };
+enum { CLOCK, LEADER, ID, BEAT, DRAINING, NAME, PEER_URL };
 
 static struct pg_beats *beats_of(struct pg_link *link)
 {
@@ -65,6 +65,16 @@ static void finish_forget(struct pg_beats *beats, enum store_status status)
     req->done(req, status);
 }
 
+static void finish_recount(struct pg_beats *beats, enum store_status status)
+{
+    struct store_recount *req = beats->recount;
+    beats->recount = NULL;
+    if (!req)
+        return;
+    req->status = status;
+    req->done(req, status);
+}
+
 static void finish_leave(struct pg_beats *beats, enum store_status status)
 {
     struct store_leave *req = beats->leave;
@@ -81,6 +91,7 @@ static void finish_all(struct pg_beats *beats, enum store_status status)
     finish_beat(beats, status);
     finish_take(beats, status);
     finish_forget(beats, status);
+    finish_recount(beats, status);
     finish_leave(beats, status);
 }
 
@@ -95,6 +106,12 @@ static int64_t number_at(const PGresult *answer, int row, int column)
     return number;
 }
 
+static void take_text(char *text, size_t size, const PGresult *answer, int row, int column)
+{
+    snprintf(text, size, "%.*s", PQgetlength(answer, row, column),
+             PQgetvalue(answer, row, column));
+}
+
 static void take_gateway(struct store_gateway *gateway, const PGresult *answer, int row)
 {
     *gateway = (struct store_gateway){
@@ -102,8 +119,8 @@ static void take_gateway(struct store_gateway *gateway, const PGresult *answer, 
         .beat = (uint64_t)number_at(answer, row, BEAT),
         .draining = PQgetvalue(answer, row, DRAINING)[0],
     };
-    snprintf(gateway->name, sizeof(gateway->name), "%.*s", PQgetlength(answer, row, NAME),
-             PQgetvalue(answer, row, NAME));
+    take_text(gateway->name, sizeof(gateway->name), answer, row, NAME);
+    take_text(gateway->peer_url, sizeof(gateway->peer_url), answer, row, PEER_URL);
 }
 
 /* Fails with STORE_MOVED if the row of this process is gone. */
@@ -124,6 +141,19 @@ static void take_beat(struct pg_beats *beats, const PGresult *answer)
     req->gateway_count = (size_t)count;
     finish_beat(beats, is_there ? STORE_OK : STORE_MOVED);
     free(gateways);
+}
+
+static void take_lead(struct pg_beats *beats, const PGresult *answer)
+{
+    bool leads = pg_lead_take(beats->lead, answer);
+    beats->store->term = beats->lead->term;
+    finish_take(beats, leads ? STORE_OK : STORE_TAKEN);
+}
+
+static void take_recount(struct pg_beats *beats, const PGresult *answer)
+{
+    pg_lead_note(beats->lead, answer);
+    finish_recount(beats, STORE_OK);
 }
 
 static void go_on(struct pg_beats *beats);
@@ -147,9 +177,13 @@ static void on_answer(struct pg_link *link, PGresult *answer)
     else if (step == PG_BEAT_TAKES && refused)
         finish_take(beats, STORE_FAILED);
     else if (step == PG_BEAT_TAKES)
-        finish_take(beats, pg_lead_take(beats->lead, answer) ? STORE_OK : STORE_TAKEN);
+        take_lead(beats, answer);
     else if (step == PG_BEAT_FORGETS)
         finish_forget(beats, refused ? STORE_FAILED : STORE_OK);
+    else if (step == PG_BEAT_RECOUNTS && refused)
+        finish_recount(beats, STORE_FAILED);
+    else if (step == PG_BEAT_RECOUNTS)
+        take_recount(beats, answer);
     PQclear(answer);
     go_on(beats);
 }
@@ -160,11 +194,11 @@ static void on_answer(struct pg_link *link, PGresult *answer)
 static void send_statement(struct pg_beats *beats, enum pg_beat_step step, struct buf *sql,
                            const struct pg_params *params)
 {
-    static const unsigned deadlines[] = { [PG_BEAT_LISTENS] = BEAT_DEADLINE_MS,
-                                          [PG_BEAT_BEATS] = BEAT_DEADLINE_MS,
-                                          [PG_BEAT_TAKES] = TAKE_DEADLINE_MS,
-                                          [PG_BEAT_FORGETS] = BEAT_DEADLINE_MS,
-                                          [PG_BEAT_LEAVES] = LEAVE_DEADLINE_MS };
+    static const unsigned deadlines[] = {
+        [PG_BEAT_LISTENS] = BEAT_DEADLINE_MS,  [PG_BEAT_BEATS] = BEAT_DEADLINE_MS,
+        [PG_BEAT_TAKES] = TAKE_DEADLINE_MS,    [PG_BEAT_FORGETS] = BEAT_DEADLINE_MS,
+        [PG_BEAT_RECOUNTS] = BEAT_DEADLINE_MS, [PG_BEAT_LEAVES] = LEAVE_DEADLINE_MS
+    };
     buf_add_char(sql, '\0');
     struct pg_statement statement = { .sql = sql->ptr,
                                       .params = params,
@@ -193,15 +227,27 @@ static void send_listen(struct pg_beats *beats)
     send_statement(beats, PG_BEAT_LISTENS, &sql, &params);
 }
 
+/* A gateway that joined after the statement began has no peer_url before the next beat. */
 static void send_beat(struct pg_beats *beats)
 {
+    const char *schema = pg_schema_name(beats->link.options);
     struct pg_params params = { 0 };
+    struct buf sql = { 0 };
     pg_param_int8(&params, beats->lead->me);
     pg_param_int4(&params, beats->beat->draining);
-    say(beats, PG_BEAT_BEATS,
-        "seen_clock, seen_leader, seen_id, seen_beat, seen_draining, seen_name",
-        "beat_v101($1, $2)", &params);
+    buf_print(&sql,
+              "SELECT seen_clock, seen_leader, seen_id, seen_beat, seen_draining,"
+              " seen_name, g.peer_url FROM \"%s\".beat_v101($1, $2)"
+              " LEFT JOIN \"%s\".gateway g ON g.id = seen_id",
+              schema, schema);
+    send_statement(beats, PG_BEAT_BEATS, &sql, &params);
     pg_params_finish(&params);
+}
+
+static void send_recount(struct pg_beats *beats)
+{
+    struct pg_params params = { 0 };
+    say(beats, PG_BEAT_RECOUNTS, pg_lead_position_columns, "environment", &params);
 }
 
 static void send_take(struct pg_beats *beats)
@@ -262,6 +308,8 @@ static void go_on(struct pg_beats *beats)
         send_beat(beats);
     else if (beats->forget)
         send_forget(beats);
+    else if (beats->recount)
+        send_recount(beats);
     else if (beats->leaving || beats->leave)
         send_leave(beats);
 }
@@ -297,6 +345,12 @@ void pg_beats_take(struct pg_beats *beats, struct store_lead *req)
 void pg_beats_forget(struct pg_beats *beats, struct store_forget *req)
 {
     beats->forget = req;
+    ask(beats);
+}
+
+void pg_beats_recount(struct pg_beats *beats, struct store_recount *req)
+{
+    beats->recount = req;
     ask(beats);
 }
 

@@ -1,7 +1,7 @@
 /* pg_beat.h - the connection for beats, and for taking and handing over the lead.
  *
  * store/lead/leading.c calls these through store_ops. The rows of dead gateways are removed
- * on this connection, too. */
+ * on this connection, too, and a gateway that does not lead reads the positions on it. */
 #pragma once
 
 #include "store/pg/pg_lead.h"
@@ -13,17 +13,19 @@ enum pg_beat_step {
     PG_BEAT_BEATS,
     PG_BEAT_TAKES,
     PG_BEAT_FORGETS,
+    PG_BEAT_RECOUNTS,
     PG_BEAT_LEAVES
 };
 
 struct pg_beats {
-    struct store *store; /* its on_left is called */
+    struct store *store; /* its on_left is called, and its term set */
     struct pg_lead *lead;
     struct pg_link link;
     /* A request of each kind, waiting or in flight; NULL: none. */
     struct store_beat *beat;
     struct store_lead *take;
     struct store_forget *forget;
+    struct store_recount *recount;
     struct store_leave *leave;
     bool listens;           /* this connection listens to the channel */
     enum pg_beat_step step; /* the statement in flight */
@@ -43,6 +45,7 @@ void pg_beats_start(struct pg_beats *beats, uv_loop_t *loop,
 void pg_beats_beat(struct pg_beats *beats, struct store_beat *req);
 void pg_beats_take(struct pg_beats *beats, struct store_lead *req);
 void pg_beats_forget(struct pg_beats *beats, struct store_forget *req);
+void pg_beats_recount(struct pg_beats *beats, struct store_recount *req);
 void pg_beats_leave(struct pg_beats *beats, struct store_leave *req);
 
 /* Finishes the current requests first, then calls stopped.

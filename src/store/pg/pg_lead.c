@@ -12,6 +12,7 @@ struct pg_term {
 
 const char pg_lead_columns[] =
     "led_realm, led_term, led_env, led_seq, led_purged, led_floor, led_stored";
+const char pg_lead_position_columns[] = "env, seq, purged, floor, stored";
 
 void pg_lead_finish(struct pg_lead *lead)
 {
@@ -163,17 +164,23 @@ static int64_t number_at(const PGresult *answer, int row, int column)
     return number;
 }
 
+/* Reads the columns of pg_lead_position_columns; first is the first of them. */
+static struct store_position position_at(const PGresult *answer, int row, int first)
+{
+    return (struct store_position){
+        .env = (uint32_t)number_at(answer, row, first),
+        .seq = (uint64_t)number_at(answer, row, first + 1),
+        .purged = (uint64_t)number_at(answer, row, first + 2),
+        .floor = number_at(answer, row, first + 3),
+        .stored = number_at(answer, row, first + 4),
+    };
+}
+
 /* Keeps our position of an environment that we already lead, because it has advanced
  * since. */
 static void take_environment(struct pg_lead *lead, const PGresult *answer, int row)
 {
-    struct store_position position = {
-        .env = (uint32_t)number_at(answer, row, 2),
-        .seq = (uint64_t)number_at(answer, row, 3),
-        .purged = (uint64_t)number_at(answer, row, 4),
-        .floor = number_at(answer, row, 5),
-        .stored = number_at(answer, row, 6),
-    };
+    struct store_position position = position_at(answer, row, 2);
     bool is_new = pg_lead_term(lead, position.env) != lead->term;
     set_term(lead, position.env, lead->term);
     if (is_new)
@@ -188,6 +195,15 @@ bool pg_lead_take(struct pg_lead *lead, const PGresult *answer)
             take_environment(lead, answer, row);
     }
     return PQntuples(answer) > 0;
+}
+
+void pg_lead_note(struct pg_lead *lead, const PGresult *answer)
+{
+    for (int row = 0; row < PQntuples(answer); row++) {
+        struct store_position position = position_at(answer, row, 0);
+        if (!pg_lead_term(lead, position.env))
+            positions_put(lead->positions, position);
+    }
 }
 
 static PGresult *ask_lead(const struct pg_lead *lead, PGconn *conn, const char *schema)

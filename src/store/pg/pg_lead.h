@@ -41,12 +41,16 @@ void pg_lead_call_init(struct pg_lead_call *call, const struct pg_lead *lead,
                        const uint32_t *envs, size_t count, const struct store_lead *take);
 void pg_lead_call_finish(struct pg_lead_call *call);
 
-/* Result columns, for the statement. */
-extern const char pg_lead_columns[];
+/* Result columns, for the statement; and those of positions alone. */
+extern const char pg_lead_columns[], pg_lead_position_columns[];
 
 /* Reads the binary result of lead_v101: terms and counters. Returns false if we lead
  * nothing. */
 bool pg_lead_take(struct pg_lead *lead, const PGresult *answer);
+
+/* Notes the positions of environments that we do not lead, from the table of
+ * environments. */
+void pg_lead_note(struct pg_lead *lead, const PGresult *answer);
 
 /* Takes the lead and waits for the result. Returns ERR_STORE with the reason if another
  * gateway has the lead. */

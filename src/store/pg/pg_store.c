@@ -77,6 +77,11 @@ static void forget(struct store *store, struct store_forget *req)
     pg_beats_forget(&pg_of(store)->beats, req);
 }
 
+static void recount(struct store *store, struct store_recount *req)
+{
+    pg_beats_recount(&pg_of(store)->beats, req);
+}
+
 static void file(struct store *store, struct store_file *req)
 {
     pg_files_ask(&pg_of(store)->files, req);
@@ -138,6 +143,7 @@ static const struct store_ops pg_ops = {
     .lead = take_lead,
     .leave = leave,
     .forget = forget,
+    .recount = recount,
     .file = file,
     .limit_wait = limit_wait,
     .close = close_store,
@@ -156,6 +162,7 @@ static enum err pg_store_begin(struct pg_store *pg, PGconn *conn, struct pg_hell
         return why->code;
     if (!pg->options.stands_by && pg_lead_begin(&pg->lead, conn, &pg->options, why))
         return why->code;
+    pg->store.term = pg->lead.term;
     return OK;
 }
 

@@ -258,6 +258,20 @@ static void gateway_with_a_wrong_clock_does_not_take_the_lead(void **state)
     assert_int_equal(a->taken, 1);
 }
 
+static void standby_knows_the_leader(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a"), *b = start("b", &several);
+    assert_null(leading_leader(b->leading)); /* no response yet */
+    pass(100);
+    assert_int_equal(leading_leader(b->leading)->id, a->id);
+    assert_null(leading_leader(a->leading));
+    a->id = 0;
+    pass(2000);
+    assert_int_equal(b->taken, 1);
+    assert_null(leading_leader(b->leading));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
@@ -281,6 +295,7 @@ int main(void)
         TEST(gateway_whose_row_is_gone_joins_again),
         TEST(draining_gateway_does_not_take_the_lead),
         TEST(gateway_with_a_wrong_clock_does_not_take_the_lead),
+        TEST(standby_knows_the_leader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@ struct process {
     struct store_lead lead;
     struct store_leave leave;
     struct store_forget forget;
+    struct store_recount recount;
     struct store_gateway others[8]; /* as in the last beat */
     bool done, closed;
     unsigned moved;
@@ -52,13 +53,17 @@ static void on_left(void *owner)
     ((struct process *)owner)->told = true;
 }
 
+static const char *peer_url; /* of the next process; NULL: none */
+
 static struct process *start_by(int which, const char *name, const char *url)
 {
     struct process *process = &scene.all[which];
     struct failure why = { 0 };
-    struct pg_options options = {
-        .database = url, .schema = scene.schema, .name = name, .stands_by = true
-    };
+    struct pg_options options = { .database = url,
+                                  .schema = scene.schema,
+                                  .name = name,
+                                  .peer_url = peer_url,
+                                  .stands_by = true };
     *process = (struct process){ .world.turn = turn };
     if (pg_store_open(&scene.loop, &options, &process->world.store, &why))
         fail_msg("%s", why.text);
@@ -181,6 +186,23 @@ static enum store_status forget(struct process *process, const struct store_gate
     return process->status;
 }
 
+static void on_recounted(struct store_recount *req, enum store_status status)
+{
+    struct process *process = container_of(req, struct process, recount);
+    process->status = status;
+    process->done = true;
+}
+
+static enum store_status try_recount(struct process *process)
+{
+    process->done = false;
+    process->recount = (struct store_recount){ .done = on_recounted };
+    process->world.store->ops->recount(process->world.store, &process->recount);
+    assert_false(process->done); /* not called from within the call */
+    wait_for(&process->done);
+    return process->status;
+}
+
 static const struct store_gateway *seen(const struct process *by, const char *name)
 {
     for (size_t i = 0; i < by->beat.gateway_count; i++)
@@ -205,6 +227,26 @@ static enum store_status take(struct process *process, const struct store_gatewa
     return process->status;
 }
 
+static enum store_status recount(struct process *process)
+{
+    while (try_recount(process) == STORE_FAILED)
+        ;
+    return process->status;
+}
+
+static struct store_position position_of(const struct process *process, uint32_t env)
+{
+    return process->world.store->ops->position(process->world.store, env);
+}
+
+static void assert_equal_positions(struct store_position a, struct store_position b)
+{
+    assert_int_equal(a.seq, b.seq);
+    assert_int_equal(a.purged, b.purged);
+    assert_int_equal(a.floor, b.floor);
+    assert_int_equal(a.stored, b.stored);
+}
+
 /* ---- beats ---- */
 
 static void beat_lists_all_gateways_and_counts(void **state)
@@ -222,6 +264,20 @@ static void beat_lists_all_gateways_and_counts(void **state)
     uv_timeval64_t now;
     uv_gettimeofday(&now);
     assert_true(llabs(b->beat.clock_ms - now.tv_sec * 1000) < 10000);
+}
+
+static void beat_lists_the_addresses_for_peers(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a");
+    peer_url = "http://10.0.0.2:3040";
+    struct process *b = start(1, "b");
+    peer_url = NULL;
+    assert_int_equal(beat(a), STORE_OK);
+    assert_string_equal(seen(a, "a")->peer_url, "");
+    assert_string_equal(seen(a, "b")->peer_url, "http://10.0.0.2:3040");
+    assert_int_equal(beat(b), STORE_OK);
+    assert_string_equal(seen(b, "b")->peer_url, "http://10.0.0.2:3040");
 }
 
 static void gateway_that_left_is_not_listed(void **state)
@@ -337,6 +393,40 @@ static void gateway_that_does_not_lead_writes_nothing(void **state)
     assert_int_equal(count_runs(&a->world, ENV_A), 1);
 }
 
+static void recount_shows_the_positions_of_the_leader(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *b = start(1, "b");
+    assert_int_equal(take(a, NULL), STORE_OK);
+    assert_int_equal(recount(b), STORE_OK);
+    assert_int_equal(position_of(b, ENV_A).seq, 0);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 1, "a")), STORE_OK);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 2, "a")), STORE_OK);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_B, 1, "a")), STORE_OK);
+    assert_int_equal(position_of(b, ENV_A).seq, 0);
+    assert_int_equal(recount(b), STORE_OK);
+    assert_equal_positions(position_of(b, ENV_A), position_of(a, ENV_A));
+    assert_int_equal(position_of(b, ENV_A).seq, 2);
+    assert_true(position_of(b, ENV_A).stored > 0);
+    assert_int_equal(position_of(b, ENV_B).seq, 1);
+}
+
+static void recount_leaves_the_positions_of_led_environments(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a");
+    assert_int_equal(take(a, NULL), STORE_OK);
+    assert_int_equal(a->world.store->term, 1);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 1, "a")), STORE_OK);
+    struct store_position before = position_of(a, ENV_A);
+    char sql[96];
+    snprintf(sql, sizeof(sql), "UPDATE %s.environment SET stored = 7, purged = 9",
+             scene.schema);
+    pg_world_ask(sql);
+    assert_int_equal(recount(a), STORE_OK);
+    assert_equal_positions(position_of(a, ENV_A), before);
+}
+
 /* ---- a connection that is cut at each message ---- */
 
 /* The request ends with some result, and the next request gets the right one. */
@@ -402,6 +492,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
     const struct CMUnitTest tests[] = {
         TEST(beat_lists_all_gateways_and_counts),
+        TEST(beat_lists_the_addresses_for_peers),
         TEST(gateway_that_left_is_not_listed),
         TEST(gateway_whose_name_was_taken_gets_moved),
         TEST(rows_of_the_dead_are_removed_unless_they_have_beaten_since),
@@ -410,6 +501,8 @@ int main(void)
         TEST(lead_is_taken_from_a_dead_leader_only_at_its_last_seen_beat),
         TEST(commit_after_losing_the_lead_is_not_written),
         TEST(gateway_that_does_not_lead_writes_nothing),
+        TEST(recount_shows_the_positions_of_the_leader),
+        TEST(recount_leaves_the_positions_of_led_environments),
         TEST(beat_cut_at_any_message_fails_and_the_next_one_works),
         TEST(take_cut_at_any_message_is_retried),
         TEST(silent_database_is_reported),
