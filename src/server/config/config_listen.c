@@ -7,6 +7,8 @@
 
 #include "base/slice.h"
 #include "base/text.h"
+#include "net/address.h"
+#include "net/client/url.h"
 #include "server/config/config_value.h"
 
 static const char unix_prefix[] = "unix:", handed_prefix[] = "systemd:",
@@ -203,9 +205,72 @@ enum err config_listener_find(struct config_listener *listeners, size_t count,
     return OK;
 }
 
+/* ---- the address for peers ---- */
+
+enum err config_peer_listener(const struct config *config, struct config_listener *listener,
+                              struct failure *why)
+{
+    struct slice word = slice_of(config->peer_listen);
+    *listener = (struct config_listener){ 0 };
+    if (!word.len)
+        return OK;
+    if (read_listener(word, listener) && listener->host[0] && listener->port &&
+        !listener->proxied)
+        return OK;
+    return explain(why, ERR_INVALID,
+                   "%s: peer-listen cannot be \"%.*s\"; give an address with a port like "
+                   "10.0.0.2:3040, [::1]:3040 or :3040, optionally followed by ,tls",
+                   config->origins[SETTING_peer_listen],
+                   (int)(word.len < 60 ? word.len : 60), word.ptr);
+}
+
+void config_write_peer_url(const struct config *config,
+                           const struct config_listener *listener, char url[PEER_URL_MAX])
+{
+    bool six = strchr(listener->host, ':') != NULL;
+    if (*config->peer_url || !listener->host[0])
+        snprintf(url, PEER_URL_MAX, "%s", config->peer_url);
+    else
+        snprintf(url, PEER_URL_MAX, "http%s://%s%s%s:%d", listener->secure ? "s" : "",
+                 six ? "[" : "", listener->host, six ? "]" : "", listener->port);
+}
+
+static bool is_every_address(const struct config_listener *listener)
+{
+    return !strcmp(listener->host, "0.0.0.0") || !strcmp(listener->host, "::");
+}
+
+static enum err check_peer_url(const struct config *config,
+                               const struct config_listener *listener, struct failure *why)
+{
+    const char *origin = config->origins[SETTING_peer_url];
+    struct url url;
+    if (!*config->peer_url)
+        return !is_every_address(listener)
+                   ? OK
+                   : explain(why, ERR_INVALID,
+                             "%s: other gateways cannot connect to the address %s; set "
+                             "peer-url to one of this machine",
+                             config->origins[SETTING_peer_listen], listener->host);
+    if (!listener->host[0])
+        return explain(why, ERR_INVALID,
+                       "%s: peer-url has no effect without peer-listen; set that, too",
+                       origin);
+    if (url_read_named(origin, config->peer_url, &url, why))
+        return why->code;
+    if (strlen(config->peer_url) >= PEER_URL_MAX)
+        return explain(why, ERR_INVALID, "%s: peer-url is too long (max %d bytes)", origin,
+                       PEER_URL_MAX - 1);
+    if (listener->secure && !url.secure)
+        return explain(why, ERR_INVALID,
+                       "%s: peer-listen has ,tls, so peer-url must begin with https://",
+                       origin);
+    return OK;
+}
+
 enum err config_check_listeners(const struct config *config, struct failure *why)
 {
-    struct config_listener listeners[CONFIG_LISTENERS_MAX], admin;
+    struct config_listener listeners[CONFIG_LISTENERS_MAX + 1], admin, peer;
     size_t count;
     enum err err = config_listeners(config, listeners, &count, why);
     if (!err)
@@ -213,7 +278,15 @@ enum err config_check_listeners(const struct config *config, struct failure *why
     if (!err && is_among(listeners, count, &admin))
         err =
             refuse_twice(config, SETTING_admin_listen, slice_of(config->admin_listen), why);
-    return err;
+    if (!err)
+        err = config_peer_listener(config, &peer, why);
+    if (err)
+        return err;
+    listeners[count] = admin;
+    if (peer.host[0] && is_among(listeners, count + 1, &peer))
+        return refuse_twice(config, SETTING_peer_listen, slice_of(config->peer_listen),
+                            why);
+    return check_peer_url(config, &peer, why);
 }
 
 /* Reads the setting, or metrics.sock in the folder, which the setting home names. */
@@ -274,4 +347,21 @@ bool config_listener_is_local(const struct config_listener *listener)
     inet_pton(AF_INET6, listener->host, &six);
     return IN6_IS_ADDR_LOOPBACK(&six) ||
            (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
+}
+
+bool config_listener_is_public(const struct config_listener *listener)
+{
+    static const char private_ones[] =
+        "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 169.254.0.0/16 fc00::/7 "
+        "fe80::/10";
+    struct ranges ranges;
+    struct slice wrong;
+    struct address address;
+    if (config_listener_is_local(listener) ||
+        !ranges_read(slice_of(private_ones), &ranges, &wrong))
+        return false;
+    bool is_public =
+        address_read(slice_of(listener->host), &address) && !ranges_hold(&ranges, &address);
+    ranges_finish(&ranges);
+    return is_public;
 }

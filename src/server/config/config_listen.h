@@ -3,6 +3,7 @@
 
 #include "net/http/server.h"
 #include "os/process/service_manager.h"
+#include "runcast/store.h"
 #include "server/config/config.h"
 
 enum { CONFIG_LISTENERS_MAX = 16, CONFIG_PATH_MAX = 108 };
@@ -30,6 +31,16 @@ enum err config_listeners(const struct config *config,
 enum err config_admin_listener(const struct config *config,
                                struct config_listener *listener, struct failure *why);
 
+/* Reads peer-listen, an address with a port, optionally followed by ",tls"; host "": it is
+ * not set. */
+enum err config_peer_listener(const struct config *config, struct config_listener *listener,
+                              struct failure *why);
+
+/* Writes the URL at which other gateways connect to the listener of peer-listen, of at most
+ * PEER_URL_MAX - 1 bytes; "" if there is none. */
+void config_write_peer_url(const struct config *config,
+                           const struct config_listener *listener, char url[PEER_URL_MAX]);
+
 /* Reads supervise-listen; default: metrics.sock in the folder of the supervise role. */
 enum err config_supervise_listener(const struct config *config, const char *folder,
                                    struct config_listener *listener, struct failure *why);
@@ -39,7 +50,8 @@ enum err config_supervise_listener(const struct config *config, const char *fold
 enum err config_listener_find(struct config_listener *listeners, size_t count,
                               struct failure *why);
 
-/* Checks listen and admin-listen, and that no address is repeated. */
+/* Checks listen, admin-listen, peer-listen and peer-url, and that no address is
+ * repeated. */
 enum err config_check_listeners(const struct config *config, struct failure *why);
 
 /* Returns the listener as an address for a server; borrows it. A UNIX socket is open to its
@@ -49,3 +61,7 @@ struct listen_options config_listener_address(const struct config_listener *list
 
 /* Returns true if no other machine can reach the listener. */
 bool config_listener_is_local(const struct config_listener *listener);
+
+/* Returns true if the listener is not local, and its address is not that of a private
+ * network either. */
+bool config_listener_is_public(const struct config_listener *listener);

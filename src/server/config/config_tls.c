@@ -17,10 +17,12 @@ static size_t count_words(const char *list)
 
 static enum err has_secure(const struct config *config, bool *secure, struct failure *why)
 {
-    struct config_listener listeners[CONFIG_LISTENERS_MAX];
+    struct config_listener listeners[CONFIG_LISTENERS_MAX], peer;
     size_t count;
     enum err err = config_listeners(config, listeners, &count, why);
-    *secure = false;
+    if (!err)
+        err = config_peer_listener(config, &peer, why);
+    *secure = !err && peer.secure;
     for (size_t i = 0; !err && i < count; i++)
         *secure = *secure || listeners[i].secure;
     return err;
@@ -50,7 +52,8 @@ enum err config_check_tls(const struct config *config, struct failure *why)
                        config->origins[SETTING_listen]);
     if (!secure && certificates)
         return explain(why, ERR_INVALID,
-                       "%s: no address of listen speaks TLS; append ,tls to the addresses "
+                       "%s: no address of listen or peer-listen speaks TLS; append ,tls to "
+                       "the addresses "
                        "that use tls-cert",
                        config->origins[SETTING_tls_cert]);
     return OK;

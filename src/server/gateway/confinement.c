@@ -7,13 +7,14 @@
  *                                                   replace files
  *   time zones, libraries, certificates, names      to read: glibc, OpenSSL and SQLite open them by
  *                                                   themselves, some of them late
- *   ports of listen and admin-listen                to bind
+ *   ports of listen, admin-listen and peer-listen   to bind
  *   ports of database, and the files that its address names
  *                                                   to connect to, to read
+ *   ports of peer-listen and peer-url               to connect to: those of the other gateways
  *   everything else                                 not at all
  *
- * A gateway opens no other TCP connections: webhooks, registries and other gateways are
- * used by the supervise role and by subcommands, which are separate, unconfined processes.
+ * A gateway opens no other TCP connections: webhooks and registries are used by the
+ * supervise role and by subcommands, which are separate, unconfined processes.
  * The same is true of deployed code: it executes below the supervise role, which the
  * gateway's keeper starts (role_keeper.h), a process started before the sandbox. */
 #include "server/gateway/confinement.h"
@@ -24,6 +25,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/client/url.h"
 #include "os/process/sandbox.h"
 #include "os/process/sanitized.h"
 #include "server/config/config_listen.h"
@@ -31,14 +33,17 @@
 #include "server/gateway/data_directory.h"
 #include "server/gateway/gateway.h"
 
-enum { PORTS_MAX = CONFIG_LISTENERS_MAX + 1 };
+enum {
+    PORTS_MAX = CONFIG_LISTENERS_MAX + 2,
+    CONNECTS_MAX = GATEWAY_SERVERS_MAX + 2,
+};
 
 struct confinement {
     struct sandbox_path *paths; /* their texts are owned by this struct */
     size_t path_count;
     uint16_t ports[PORTS_MAX];
     size_t port_count;
-    uint16_t servers[GATEWAY_SERVERS_MAX];
+    uint16_t servers[CONNECTS_MAX];
     size_t server_count;
 };
 
@@ -159,6 +164,23 @@ static enum err allow_listeners(struct confinement *all, const struct config *co
     return refused;
 }
 
+/* The other gateways are reached at the same ports as this one: behind a forwarded port at
+ * that of peer-url, otherwise at that of peer-listen. */
+static enum err allow_peers(struct confinement *all, const struct config *config,
+                            struct failure *why)
+{
+    struct config_listener listener;
+    struct url url;
+    enum err refused = config_peer_listener(config, &listener, why);
+    if (refused || !listener.host[0])
+        return refused;
+    all->ports[all->port_count++] = (uint16_t)listener.port;
+    all->servers[all->server_count++] = (uint16_t)listener.port;
+    if (*config->peer_url && !url_read(slice_of(config->peer_url), &url, why))
+        all->servers[all->server_count++] = url.port;
+    return OK;
+}
+
 static enum err allow_all(struct confinement *all, const struct config *config,
                           char **environment, struct failure *why)
 {
@@ -174,7 +196,9 @@ static enum err allow_all(struct confinement *all, const struct config *config,
     allow_variables(all, environment);
     enum err refused = gateway_database_reach(config, all->servers, &all->server_count,
                                               allow_database_file, all, why);
-    return refused ? refused : allow_listeners(all, config, why);
+    if (!refused)
+        refused = allow_listeners(all, config, why);
+    return refused ? refused : allow_peers(all, config, why);
 }
 
 static void confinement_finish(struct confinement *all)

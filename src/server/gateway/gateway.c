@@ -54,7 +54,8 @@ struct gateway {
     struct vault *vault;
     struct store *store;
     struct leading *leading;
-    char name[GATEWAY_NAME_MAX], key_id[KEY_ID_TEXT_MAX]; /* as passed to the store */
+    /* As passed to the store. */
+    char name[GATEWAY_NAME_MAX], key_id[KEY_ID_TEXT_MAX], peer_url[PEER_URL_MAX];
     struct first_start first_start;
     struct ring *ring;
     struct accounts *accounts;
@@ -410,10 +411,16 @@ static void begin_to_lead(struct gateway *gateway)
 static enum err open_data(struct gateway *gateway, struct uv_loop_s *uv,
                           struct failure *why)
 {
-    struct gateway_identity identity = { .key_id = gateway->key_id, .name = gateway->name };
-    enum err refused = gateway_open_vault(gateway->config, &gateway->vault, why);
+    struct gateway_identity identity = { .key_id = gateway->key_id,
+                                         .name = gateway->name,
+                                         .peer_url = gateway->peer_url };
+    struct config_listener peer;
+    enum err refused = config_peer_listener(gateway->config, &peer, why);
+    if (!refused)
+        refused = gateway_open_vault(gateway->config, &gateway->vault, why);
     if (refused)
         return refused;
+    config_write_peer_url(gateway->config, &peer, gateway->peer_url);
     vault_key_id(gateway->vault, gateway->key_id);
     gateway_name(gateway->config, gateway->name);
     refused = gateway_open_store(gateway->config, &identity, uv, &gateway->store, why);

@@ -128,7 +128,8 @@ static void address_may_use_tls(void **state)
         { { "--listen", "1,tls" }, "needs a certificate" },
         { { "--listen", "1,tls", "--tls-cert", "a" }, "1 files but tls-key 0" },
         { { "--listen", "1,tls", "--tls-key", "a" }, "0 files but tls-key 1" },
-        { { "--tls-cert", "a", "--tls-key", "b" }, "no address of listen speaks TLS" },
+        { { "--tls-cert", "a", "--tls-key", "b" },
+          "no address of listen or peer-listen speaks" },
         { { "--listen", "1,tls,tls" }, "listen cannot be" },
         { { "--admin-listen", "127.0.0.1:1,tls" }, "admin-listen cannot be" },
     };
@@ -136,6 +137,72 @@ static void address_may_use_tls(void **state)
         struct config_input input = { 0 };
         memcpy(input.arguments, wrong[i].arguments, sizeof(wrong[i].arguments));
         why = config_input_wrong(&input);
+        if (!strstr(why.text, wrong[i].reason))
+            fail_msg("'%s' and not '%s'", why.text, wrong[i].reason);
+    }
+}
+
+#define KEY                                                                                \
+    "RUNCAST_ENCRYPTION_KEY="                                                              \
+    "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
+#define PEERS "--database", "postgresql://localhost/runs", "--peer-listen"
+
+static void peers_get_the_url_of_their_listener(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments[8], *host, *url;
+        bool is_public;
+    } cases[] = {
+        { { "--listen", "1" }, "", "", false },
+        { { PEERS, "10.0.0.2:3040" }, "10.0.0.2", "http://10.0.0.2:3040", false },
+        { { PEERS, "[fd00::2]:3040" }, "fd00::2", "http://[fd00::2]:3040", false },
+        { { PEERS, "3040" }, "127.0.0.1", "http://127.0.0.1:3040", false },
+        { { PEERS, "192.0.2.1:3040" }, "192.0.2.1", "http://192.0.2.1:3040", true },
+        { { PEERS, ":3040", "--peer-url", "https://a.internal" },
+          "0.0.0.0",
+          "https://a.internal",
+          true },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config_input input = { .environment = { KEY } };
+        struct config_listener listener;
+        struct failure why;
+        char url[PEER_URL_MAX];
+        memcpy(input.arguments, cases[i].arguments, sizeof(cases[i].arguments));
+        struct config config = config_input_right(&input);
+        assert_int_equal(config_peer_listener(&config, &listener, &why), OK);
+        config_write_peer_url(&config, &listener, url);
+        assert_string_equal(listener.host, cases[i].host);
+        assert_string_equal(url, cases[i].url);
+        assert_int_equal(config_listener_is_public(&listener), cases[i].is_public);
+        config_finish(&config);
+    }
+}
+
+static void address_that_no_peer_can_use_is_rejected(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments[8], *reason;
+    } wrong[] = {
+        { { "--peer-listen", "10.0.0.2:3040" }, "needs PostgreSQL" },
+        { { PEERS, "unix:/run/peer.sock" }, "peer-listen cannot be" },
+        { { PEERS, "systemd:peer" }, "peer-listen cannot be" },
+        { { PEERS, "10.0.0.2:3040,proxy" }, "peer-listen cannot be" },
+        { { PEERS, "10.0.0.2:0" }, "peer-listen cannot be" },
+        { { PEERS, ":3040" }, "set peer-url" },
+        { { PEERS, "[::]:3040" }, "set peer-url" },
+        { { PEERS, "127.0.0.1:3030" }, "repeats the address" },
+        { { PEERS, "10.0.0.2:3040,tls" }, "needs a certificate" },
+        { { "--peer-url", "http://10.0.0.2:3040" }, "without peer-listen" },
+        { { PEERS, "10.0.0.2:3040", "--peer-url", "10.0.0.2:3040" }, "--peer-url" },
+        { { PEERS, "10.0.0.2:3040", "--peer-url", "http://a:b@c" }, "--peer-url" },
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct config_input input = { .environment = { KEY } };
+        memcpy(input.arguments, wrong[i].arguments, sizeof(wrong[i].arguments));
+        struct failure why = config_input_wrong(&input);
         if (!strstr(why.text, wrong[i].reason))
             fail_msg("'%s' and not '%s'", why.text, wrong[i].reason);
     }
@@ -183,6 +250,8 @@ int main(void)
         cmocka_unit_test(addresses_are_a_list_in_every_source),
         cmocka_unit_test(an_address_may_be_behind_a_proxy),
         cmocka_unit_test(address_may_use_tls),
+        cmocka_unit_test(peers_get_the_url_of_their_listener),
+        cmocka_unit_test(address_that_no_peer_can_use_is_rejected),
         cmocka_unit_test(metrics_are_in_the_data_directory_unless_an_address_is_given),
         cmocka_unit_test(invalid_address_is_rejected),
     };
