@@ -56,6 +56,7 @@ ROOMS = {
         "counters": set(),
         "live": {"counters", "model", "queues", "wire"},
         "fleet": {"live", "model", "queues"},
+        "replication": set(),
         "engine": {"counters", "fleet", "live", "model", "queues"},
     },
     "accounts": {

@@ -1,0 +1,34 @@
+/* frame_codec.h - frames of replication as bytes, and back.
+ *
+ * A frame is a msgpack array: [kind, needs, values …]. A message has one frame or several,
+ * one after the other. A run is a map of the numbers of its columns (base/contract/
+ * run_columns.h) to their values; values that are not set are left out. So gateways of two
+ * releases understand each other:
+ *
+ *   needs             a reader that does not know …
+ *   0                 the kind skips the frame; a column or a further value ignores it
+ *   REPL_NEEDS_KIND   the kind ends the connection
+ *   REPL_NEEDS_ALL    a column, a kind of document or a further value ends it, too
+ *
+ * Reading checks every length against the bytes that are left before anything of that
+ * length is allocated, and takes nothing that a run or a document cannot be. */
+#pragma once
+
+#include "base/buf.h"
+#include "core/replication/frames.h"
+
+enum repl_needs { REPL_NEEDS_KIND = 1, REPL_NEEDS_ALL = 2 };
+
+/* Bytes of a frame at most. The longest has a run with its payload, output and metadata. */
+enum { REPL_FRAME_MAX = 64 << 20 };
+
+/* Appends the frame. */
+void repl_write(const struct repl_frame *frame, struct buf *out);
+
+/* Takes the next frame off the front of a message; frames that may be skipped are. Sets the
+ * kind to REPL_NONE at the end of the message. The caller finishes the frame.
+ *
+ * ERR_INVALID: the connection must end; why has the reason. Nothing must be finished. A
+ * document of an unknown kind is read as REPL_PASSED. Call run_share_names for a run that
+ * is kept. May be called on the loop thread only. */
+enum err repl_read(struct slice *message, struct repl_frame *frame, struct failure *why);
