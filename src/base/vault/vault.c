@@ -11,12 +11,14 @@
 #include <limits.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/rand.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/vault/key_file.h"
+#include "base/vault/peer_proof.h"
 #include "base/vault/secret.h"
 
 enum {
@@ -548,6 +550,25 @@ void vault_wait(struct vault *vault, struct vault_waiter *waiter)
 void vault_wait_no_more(struct vault_waiter *waiter)
 {
     list_remove(&waiter->link);
+}
+
+/* ---- keys between gateways ---- */
+
+static void derive_peer_key(const struct key *key, struct peer_key *derived)
+{
+    static const char label[] = "runcast peer key";
+    const unsigned char *made =
+        HMAC(EVP_sha256(), key->bytes, KEY_LEN, (const unsigned char *)label, sizeof(label),
+             derived->bytes, NULL);
+    assert(made);
+}
+
+void vault_peer_keys(const struct vault *vault, struct peer_keys *keys)
+{
+    keys->count = 1 + vault->has_next;
+    derive_peer_key(&vault->key, &keys->list[0]);
+    if (vault->has_next)
+        derive_peer_key(&vault->next, &keys->list[1]);
 }
 
 /* ---- hashing and forgetting ---- */

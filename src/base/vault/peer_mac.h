@@ -1,0 +1,32 @@
+/* peer_mac.h - authenticates the messages of a connection between two gateways.
+ *
+ *   MAC = HMAC-SHA-256(session key, role of the sender | number of the message | hash of it),
+ *         cut to 16 bytes
+ *
+ * Messages are numbered from 0 in each direction, so one that is repeated, missing, or
+ * moved to another connection or to the other direction does not fit. A leader hashes a
+ * message once (vault_hash) for all followers. */
+#pragma once
+
+#include "base/vault/peer_proof.h"
+#include "base/vault/vault.h"
+
+enum { PEER_MAC_LEN = 16 };
+
+/* One direction of a connection. */
+struct peer_mac;
+
+/* Never returns NULL. Copies the session key. */
+struct peer_mac *peer_mac_create(const struct peer_key *session, enum peer_role sender);
+
+/* Wipes the key. Ignores NULL. */
+void peer_mac_destroy(struct peer_mac *mac);
+
+/* Makes the MAC of the next message to send. */
+void peer_mac_next(struct peer_mac *mac, const unsigned char hash[HASH_LEN],
+                   unsigned char out[PEER_MAC_LEN]);
+
+/* Returns true if given is the MAC of the next message received. After false, the connection
+ * must end. */
+bool peer_mac_check(struct peer_mac *mac, const unsigned char hash[HASH_LEN],
+                    const unsigned char given[PEER_MAC_LEN]);
