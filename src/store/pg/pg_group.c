@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "store/run_columns.h"
+#include "store/run_sql.h"
 
 enum {
     PUTS_PAYLOAD = 1, /* bits of commit_run_v101 */

@@ -3,7 +3,7 @@
 
 #include <sqlite3.h>
 
-#include "store/run_columns.h"
+#include "store/run_sql.h"
 
 /* Append statements; the functions below bind their parameters. */
 void sqlite_rows_add_insert(struct buf *sql);

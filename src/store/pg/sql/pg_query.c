@@ -15,7 +15,7 @@
 
 #include "base/text.h"
 #include "store/pg/sql/pg_rows.h"
-#include "store/run_columns.h"
+#include "store/run_sql.h"
 
 enum {
     FINAL_STATUSES = ~0u << RUN_CANCELED,

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "store/pg/sql/pg_bind.h"
-#include "store/run_columns.h"
+#include "store/run_sql.h"
 
 /* Adds a single column, because each separate value costs libpq more time than the
  * server. */

@@ -1,9 +1,6 @@
-/* run_columns.c - the table of a run's columns, for making SQL, binding and reading. */
-#include "store/run_columns.h"
+/* run_columns.c - the table of a run's columns, and fields that are encoded as one value. */
+#include "base/contract/run_columns.h"
 
-#include "base/escape.h"
-#include "base/json/scan.h"
-#include "base/rope.h"
 #include "base/text.h"
 
 #define OF_RUN(field) offsetof(struct run, field)
@@ -70,21 +67,6 @@ void *run_column_place(const struct run_column *column, struct run *run, bool is
     return (char *)run_rare_edit(run) + (column->offset - sizeof(struct run));
 }
 
-bool run_column_is_asked(const struct run_column *column, enum column_texts which)
-{
-    return column->type == COLUMN_TEXT &&
-           (which == COLUMN_TEXTS_ALL || column->life == COLUMN_CHANGES);
-}
-
-int64_t run_columns_size(const struct run *run, enum column_texts which)
-{
-    size_t sum = 0;
-    for (int i = 0; i < RUN_COLUMN_COUNT; i++)
-        if (run_column_is_asked(&run_columns[i], which))
-            sum += run_column_text(&run_columns[i], run).len;
-    return (int64_t)sum;
-}
-
 int run_flags(const struct run *run)
 {
     return run->is_test << 0 | run->is_replay << 1 | run->resume_parent << 2 |
@@ -129,36 +111,4 @@ struct tag_list *run_tags_read(struct slice text)
     while (count < RUN_TAGS_MAX * 2 && run_tags_next(&text, &names[count]))
         count++;
     return tag_list_create(names, count);
-}
-
-struct bytes *run_packet_create(struct slice value)
-{
-    struct bytes *packet = bytes_create(value);
-    if (packet && packet->len >= ROPE_LONG) {
-        scan_bytes_are_json(packet);
-        escape_len_within(packet, bytes_slice(packet));
-    }
-    return packet;
-}
-
-/* ---- SQL ---- */
-
-void run_columns_add(struct buf *sql, enum store_parts parts)
-{
-    buf_add_text(sql, "r.id, r.tags");
-    for (int i = 0; i < RUN_COLUMN_COUNT; i++)
-        buf_print(sql, ", r.%s", run_columns[i].name);
-    if (parts != STORE_FACTS_ALONE)
-        buf_add_text(sql, ", m.body, m.seed");
-    if (parts == STORE_PACKETS)
-        buf_add_text(sql, ", p.body, p.type, o.body, o.type, o.error");
-}
-
-void run_columns_add_joins(struct buf *sql, enum store_parts parts)
-{
-    if (parts != STORE_FACTS_ALONE)
-        buf_add_text(sql, " LEFT JOIN run_metadata m ON m.env = r.env AND m.id = r.id");
-    if (parts == STORE_PACKETS)
-        buf_add_text(sql, " LEFT JOIN run_payload p ON p.env = r.env AND p.id = r.id"
-                          " LEFT JOIN run_output o ON o.env = r.env AND o.id = r.id");
 }

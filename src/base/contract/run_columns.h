@@ -1,11 +1,12 @@
-/* run_columns.h - the columns of a run's row in every database, and how fields are encoded.
+/* run_columns.h - the table of a run's fields: a row in every database, a map between
+ * gateways.
  *
- * A row also has env, id and tags. The packets (payload, metadata, output) have separate
- * tables, because they are written only when they change. */
+ * A run also has an id, tags, and packets (payload, metadata, output) with their types. The
+ * packets are stored and sent separately, only when they change. */
 #pragma once
 
 #include "base/buf.h"
-#include "runcast/store.h"
+#include "runcast/run.h"
 
 enum column_type {
     COLUMN_U8,
@@ -31,6 +32,7 @@ struct run_column {
 
 enum { RUN_COLUMN_COUNT = 50 };
 
+/* The index of a column is its number between gateways: append, never reorder. */
 extern const struct run_column run_columns[RUN_COLUMN_COUNT];
 
 /* Returns where a value that was read is stored.
@@ -46,20 +48,6 @@ static inline struct slice run_column_text(const struct run_column *column,
     return bytes_slice(*(struct bytes *const *)run_field(run, column->offset));
 }
 
-/* Which texts of a run to include: all, or those that an update writes. */
-enum column_texts { COLUMN_TEXTS_ALL, COLUMN_TEXTS_CHANGING };
-
-bool run_column_is_asked(const struct run_column *column, enum column_texts which);
-
-/* Returns the bytes of these texts of a run, without tags and packets. */
-int64_t run_columns_size(const struct run *run, enum column_texts which);
-
-/* Append SQL for both databases: the columns of a run r, and the joins for its packets.
- *
- * parts chooses the packets, from run_metadata m, run_payload p and run_output o. */
-void run_columns_add(struct buf *sql, enum store_parts parts);
-void run_columns_add_joins(struct buf *sql, enum store_parts parts);
-
 /* The flags column: 1 test, 2 replay, 4 parent waits, 8 from batch, 16 user's key. */
 int run_flags(const struct run *run);
 void run_set_flags(struct run *run, int flags);
@@ -72,10 +60,3 @@ bool run_tags_next(struct slice *text, struct slice *tag);
 
 /* Parses such a text. May be called on any thread. */
 struct tag_list *run_tags_read(struct slice text);
-
-/* Makes a packet from bytes that were read from the database.
- *
- * For a long value it also determines whether it is JSON and how long it is when escaped.
- * Both require reading the whole value, which costs the loop nothing if rows are read on
- * another thread. */
-struct bytes *run_packet_create(struct slice value);
