@@ -99,6 +99,7 @@ ROOMS = {
         "config": set(),
         "backup": set(),
         "gateway": {"backup", "config"},
+        "peers": set(),
         "role": {"config"},
         "server": {EVERY},
     },

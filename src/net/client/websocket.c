@@ -74,6 +74,11 @@ void *websocket_owner(const struct websocket *ws)
     return ws->owner;
 }
 
+void websocket_limit_messages(struct websocket *ws, size_t most)
+{
+    ws->input->message_max = most;
+}
+
 size_t websocket_unsent(const struct websocket *ws)
 {
     return ws->out.len - ws->sent;

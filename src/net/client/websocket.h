@@ -58,6 +58,10 @@ void *websocket_owner(const struct websocket *ws);
  * nothing was sent. */
 enum err websocket_send(struct websocket *ws, struct slice message, bool is_binary);
 
+/* Sets message_max for messages that begin from now on: a peer that has proved something may
+ * send more. */
+void websocket_limit_messages(struct websocket *ws, size_t most);
+
 /* Returns the number of bytes that the kernel has not accepted yet. */
 size_t websocket_unsent(const struct websocket *ws);
 

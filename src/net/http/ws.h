@@ -46,6 +46,11 @@ void ws_count_in(struct ws *ws, struct quota *quota);
 struct bytes *ws_frame(struct slice payload, bool binary);
 struct bytes *ws_frame_rope(const struct rope *payload, bool binary);
 
+/* Returns the two frames of one binary message whose end is shared by several connections:
+ * send them one right after the other. */
+struct bytes *ws_frame_begin(struct slice first);
+struct bytes *ws_frame_end(struct slice rest);
+
 /* Sends frames in order, at most 64 a call; takes references to those that remain unsent.
  * Returns false if bytes are now unsent: send no more before on_drained. */
 bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count);

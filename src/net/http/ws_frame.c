@@ -34,6 +34,22 @@ struct bytes *ws_frame(struct slice payload, bool binary)
     return bytes_join(all, 2);
 }
 
+struct bytes *ws_frame_begin(struct slice first)
+{
+    unsigned char head[WS_HEAD_MAX];
+    struct slice all[] = { make_head(head, true, first.len), first };
+    head[0] &= (unsigned char)~FINAL;
+    return bytes_join(all, 2);
+}
+
+struct bytes *ws_frame_end(struct slice rest)
+{
+    unsigned char head[WS_HEAD_MAX];
+    size_t len = ws_frame_head(head, WSLAY_CONTINUATION_FRAME, rest.len);
+    struct slice all[] = { { (const char *)head, len }, rest };
+    return bytes_join(all, 2);
+}
+
 struct bytes *ws_frame_rope(const struct rope *payload, bool binary)
 {
     unsigned char head[WS_HEAD_MAX];

@@ -164,8 +164,8 @@ static enum err allow_listeners(struct confinement *all, const struct config *co
     return refused;
 }
 
-/* The other gateways are reached at the same ports as this one: behind a forwarded port at
- * that of peer-url, otherwise at that of peer-listen. */
+/* The other gateways are reached at the same port as this one: that of peer-url if it is set,
+ * otherwise that of peer-listen. */
 static enum err allow_peers(struct confinement *all, const struct config *config,
                             struct failure *why)
 {

@@ -56,9 +56,9 @@ export class UpgradeRefused extends Error {
 }
 
 export class WebSocket {
-  /** { port, target, headers, timeoutMs, answerPings } */
-  static open({ port, target, headers, timeoutMs = 30_000, answerPings = true }) {
-    const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
+  /** { port, host, target, headers, timeoutMs, answerPings } */
+  static open({ port, host = "127.0.0.1", target, headers, timeoutMs = 30_000, answerPings = true }) {
+    const socket = net.connect({ port, host, noDelay: true });
     const ws = new WebSocket(socket, answerPings);
     socket.on("connect", () => socket.write(upgradeRequest(target, headers)));
     return new Promise((resolve, reject) => {

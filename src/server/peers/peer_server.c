@@ -1,0 +1,412 @@
+/* peer_server.c - the handshake of the leader, and a queue of unsent messages for each peer. */
+#include "server/peers/peer_server.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/vault/secret.h"
+#include "net/http/http_check.h"
+#include "net/http/ws.h"
+#include "server/peers/peer_wire.h"
+
+enum {
+    /* Strangers and peers. Above 7/8 of it, the oldest connection that has proved nothing is
+     * closed for each new one. */
+    CONNECTIONS_MAX = 2 * PEER_STRANGERS_MAX,
+    HEAD_MS = 2 * 1000,
+    STRANGER_TEXT_MAX = 512, /* bytes; an answer has at most 139 */
+    TEXT_MAX = 2 * PEER_TEXT_MAX,
+    MESSAGES_PER_S = 1000,
+    SENDS_MAX = 32, /* messages in one write, each of which has two frames */
+    WARN_MS = 1000,
+};
+
+struct peer_server {
+    struct loop *loop;
+    struct peer_server_options options;
+    struct server *http;
+    struct list all; // peer_conn::link
+    unsigned strangers;
+    uint32_t handshake_kind;
+    int64_t warned_ms; /* when a refused stranger was logged last */
+    void (*closed)(void *owner);
+};
+
+/* A message that waits until the peer has read what was sent before. */
+struct unsent_message {
+    struct bytes *head; /* the MAC */
+    struct bytes *body;
+    struct list link; // peer_conn::waiting
+};
+
+struct peer_conn {
+    struct peer_server *server;
+    struct ws *ws;
+    bool is_stranger;
+    bool ended;   /* on_closed is due */
+    bool is_full; /* the kernel accepts nothing until on_drained */
+    char why[128], address[ADDRESS_TEXT];
+    struct peer_handshake handshake;
+    struct timer timer; /* of the handshake */
+    struct peer_mac *in, *out;
+    struct list waiting; // unsent_message::link
+    size_t waiting_bytes;
+    void *data;
+    struct list link; // peer_server::all
+};
+
+/* ---- messages ---- */
+
+void peer_message_make(struct peer_message *message, struct slice content)
+{
+    message->frame = ws_frame_end(content);
+    vault_hash(content, message->hash);
+}
+
+void peer_message_finish(struct peer_message *message)
+{
+    bytes_clear(&message->frame);
+}
+
+void peer_conn_set_data(struct peer_conn *peer, void *data)
+{
+    peer->data = data;
+}
+
+void *peer_conn_data(const struct peer_conn *peer)
+{
+    return peer->data;
+}
+
+uint64_t peer_conn_id(const struct peer_conn *peer)
+{
+    return peer->handshake.follower;
+}
+
+const char *peer_conn_address(const struct peer_conn *peer)
+{
+    return peer->address;
+}
+
+/* ---- ending ---- */
+
+static void leave_strangers(struct peer_conn *peer)
+{
+    if (!peer->is_stranger)
+        return;
+    peer->is_stranger = false;
+    peer->server->strangers--;
+    timers_clear(loop_timers(peer->server->loop), &peer->timer);
+}
+
+static void forget_waiting(struct peer_conn *peer)
+{
+    while (!list_empty(&peer->waiting)) {
+        struct unsent_message *first =
+            container_of(list_take(&peer->waiting), struct unsent_message, link);
+        bytes_unref(first->head);
+        bytes_unref(first->body);
+        free(first);
+    }
+    peer->waiting_bytes = 0;
+}
+
+static void end(struct peer_conn *peer, const char *why)
+{
+    if (peer->ended)
+        return;
+    peer->ended = true;
+    snprintf(peer->why, sizeof(peer->why), "%s", why);
+    leave_strangers(peer);
+    forget_waiting(peer);
+    ws_cut(peer->ws, 1008, peer->why);
+}
+
+void peer_conn_end(struct peer_conn *peer, const char *why)
+{
+    end(peer, why);
+}
+
+/* Logs at most one refused stranger a second, so that a flood does not fill the log. */
+static void refuse(struct peer_conn *peer, const char *why)
+{
+    struct peer_server *server = peer->server;
+    int64_t now_ms = loop_now_ms(server->loop);
+    metric_add(M_PEERS_REFUSED, 1);
+    if (now_ms - server->warned_ms >= WARN_MS) {
+        server->warned_ms = now_ms;
+        log_warn("a peer was refused", "client", peer->address, "reason", why, NULL);
+    }
+    end(peer, why);
+}
+
+static void on_handshake_due(struct timer *timer)
+{
+    refuse(container_of(timer, struct peer_conn, timer), "it proved nothing within 5 s");
+}
+
+/* ---- sending ---- */
+
+static struct bytes *make_head(struct peer_conn *peer, const unsigned char hash[HASH_LEN])
+{
+    unsigned char mac[PEER_MAC_LEN];
+    peer_mac_next(peer->out, hash, mac);
+    return ws_frame_begin((struct slice){ (const char *)mac, sizeof(mac) });
+}
+
+static size_t weight(const struct unsent_message *waiting)
+{
+    return waiting->head->len + waiting->body->len;
+}
+
+/* Sends the first messages that wait, and forgets them: the outbox keeps references. */
+static void send_first(struct peer_conn *peer)
+{
+    struct bytes *frames[2 * SENDS_MAX];
+    struct unsent_message *sent[SENDS_MAX];
+    size_t count = 0;
+    while (count < SENDS_MAX && !list_empty(&peer->waiting)) {
+        sent[count] = container_of(list_take(&peer->waiting), struct unsent_message, link);
+        frames[2 * count] = sent[count]->head;
+        frames[2 * count + 1] = sent[count]->body;
+        peer->waiting_bytes -= weight(sent[count++]);
+    }
+    peer->is_full = !ws_send(peer->ws, frames, 2 * count);
+    for (size_t i = 0; i < count; i++) {
+        metric_add(M_REPLICATION_SENT, (int64_t)weight(sent[i]));
+        bytes_unref(sent[i]->head);
+        bytes_unref(sent[i]->body);
+        free(sent[i]);
+    }
+}
+
+static void flush(struct peer_conn *peer)
+{
+    while (!peer->is_full && !peer->ended && !list_empty(&peer->waiting))
+        send_first(peer);
+}
+
+void peer_conn_send(struct peer_conn *peer, const struct peer_message *message)
+{
+    if (peer->ended)
+        return;
+    size_t unsent = peer->waiting_bytes + ws_unsent(peer->ws);
+    if (unsent && unsent + message->frame->len > peer->server->options.unsent_max) {
+        end(peer, "it reads too slowly");
+        return;
+    }
+    struct unsent_message *waiting = mem_new(struct unsent_message);
+    waiting->head = make_head(peer, message->hash);
+    waiting->body = bytes_ref(message->frame);
+    list_append(&peer->waiting, &waiting->link);
+    peer->waiting_bytes += weight(waiting);
+    flush(peer);
+}
+
+static void send_alone(struct peer_conn *peer, struct slice content)
+{
+    struct bytes *frame = ws_frame(content, true);
+    peer->is_full = !ws_send(peer->ws, &frame, 1);
+    bytes_unref(frame);
+}
+
+/* ---- the handshake ---- */
+
+static void send_opening(struct peer_conn *peer)
+{
+    struct buf opening = { 0 };
+    peer_proof_draw(peer->handshake.leader_random);
+    peer_wire_add_statement(&opening, peer->handshake.leader_random,
+                            peer->handshake.leader);
+    send_alone(peer, buf_slice(&opening));
+    buf_finish(&opening);
+}
+
+static void become_peer(struct peer_conn *peer, const struct peer_key *key)
+{
+    unsigned char proof[PEER_PROOF_LEN];
+    struct peer_key session;
+    peer_proof_make(key, PEER_LEADER, &peer->handshake, proof);
+    peer_proof_session(key, &peer->handshake, &session);
+    peer->in = peer_mac_create(&session, PEER_FOLLOWER);
+    peer->out = peer_mac_create(&session, PEER_LEADER);
+    secret_wipe(&session, sizeof(session));
+    leave_strangers(peer);
+    ws_trust(peer->ws);
+    send_alone(peer, (struct slice){ (const char *)proof, sizeof(proof) });
+    peer->server->options.on_peer(peer->server->options.owner, peer);
+}
+
+static void take_answer(struct peer_conn *peer, struct slice text)
+{
+    struct peer_handshake *handshake = &peer->handshake;
+    unsigned char bytes[PEER_TEXT_MAX];
+    struct peer_keys keys;
+    struct slice answer;
+    if (!peer_wire_read_text(text, bytes, &answer) ||
+        !peer_wire_take_statement(&answer, handshake->follower_random,
+                                  &handshake->follower)) {
+        refuse(peer, "its first message is not that of a gateway");
+        return;
+    }
+    vault_peer_keys(peer->server->options.vault, &keys);
+    const struct peer_key *key = peer_proof_check(&keys, PEER_FOLLOWER, handshake, answer);
+    if (key)
+        become_peer(peer, key);
+    else
+        refuse(peer, "it does not have the encryption key of this gateway");
+    secret_wipe(&keys, sizeof(keys));
+}
+
+static void take_message(struct peer_conn *peer, struct slice text)
+{
+    struct peer_server_options *options = &peer->server->options;
+    unsigned char bytes[PEER_TEXT_MAX];
+    struct slice message;
+    if (!peer_wire_read_text(text, bytes, &message) ||
+        !peer_wire_open(peer->in, &message)) {
+        end(peer, "a message of it was changed on the way");
+        return;
+    }
+    options->on_message(options->owner, peer, message);
+}
+
+static void on_message(struct ws *ws, struct slice text)
+{
+    struct peer_conn *peer = ws_owner(ws);
+    if (peer->ended)
+        return;
+    if (peer->is_stranger)
+        take_answer(peer, text);
+    else
+        take_message(peer, text);
+}
+
+static void on_drained(struct ws *ws)
+{
+    struct peer_conn *peer = ws_owner(ws);
+    peer->is_full = false;
+    flush(peer);
+}
+
+static void on_closed(struct ws *ws)
+{
+    struct peer_conn *peer = ws_owner(ws);
+    struct peer_server_options *options = &peer->server->options;
+    leave_strangers(peer);
+    forget_waiting(peer);
+    if (peer->in)
+        options->on_gone(options->owner, peer,
+                         peer->ended ? peer->why : "the connection ended");
+    list_remove(&peer->link);
+    peer_mac_destroy(peer->in);
+    peer_mac_destroy(peer->out);
+    free(peer);
+}
+
+static const struct ws_ops ws_ops = {
+    .on_message = on_message,
+    .on_drained = on_drained,
+    .on_closed = on_closed,
+};
+
+/* ---- accepting ---- */
+
+static void accept_stranger(struct peer_server *server, struct exchange *x, uint64_t id)
+{
+    struct peer_conn *peer = mem_new(struct peer_conn);
+    peer->server = server;
+    snprintf(peer->address, sizeof(peer->address), "%s", x->peer);
+    peer->handshake.leader = id;
+    list_init(&peer->waiting);
+    peer->ws = ws_accept(x, PEER_PROTOCOL, &ws_ops, peer);
+    if (!peer->ws) {
+        free(peer);
+        return;
+    }
+    peer->is_stranger = true;
+    server->strangers++;
+    list_append(&server->all, &peer->link);
+    loop_set_timer(server->loop, &peer->timer, server->handshake_kind, PEER_HANDSHAKE_MS);
+    send_opening(peer);
+}
+
+static void on_head(void *owner, struct exchange *x)
+{
+    (void)owner;
+    (void)x;
+}
+
+static void on_request(void *owner, struct exchange *x)
+{
+    struct peer_server *server = owner;
+    uint64_t id = server->options.leader_id(server->options.owner);
+    struct slice protocols = http_header(x, "sec-websocket-protocol");
+    if (!slice_is(x->path, PEER_TARGET) || !http_list_has(protocols, PEER_PROTOCOL))
+        http_reply(x, 404, (struct slice){ 0 }, (struct slice){ 0 });
+    else if (!id || server->strangers >= PEER_STRANGERS_MAX)
+        http_reply(x, 503, SLICE("retry-after: 1\r\n"), (struct slice){ 0 });
+    else
+        accept_stranger(server, x, id);
+}
+
+/* ---- making ---- */
+
+enum err peer_server_create(struct loop *loop, const struct peer_server_options *options,
+                            struct peer_server **out, struct failure *why)
+{
+    struct peer_server *server = mem_new(struct peer_server);
+    const struct server_options http = {
+        .listeners = options->address,
+        .listener_count = 1,
+        .handler = { .on_head = on_head, .on_request = on_request },
+        .owner = server,
+        .head_timeout_ms = HEAD_MS,
+        .connections_max = CONNECTIONS_MAX,
+        .certificates = options->certificates,
+        .ws_message_max = TEXT_MAX,
+        .ws_unauthenticated_message_max = STRANGER_TEXT_MAX,
+        .ws_messages_per_s = MESSAGES_PER_S,
+        .ws_messages_burst = MESSAGES_PER_S,
+    };
+    server->loop = loop;
+    server->options = *options;
+    if (!server->options.unsent_max)
+        server->options.unsent_max = PEER_UNSENT_MAX;
+    server->warned_ms = -WARN_MS;
+    list_init(&server->all);
+    server->handshake_kind = timers_kind(loop_timers(loop), on_handshake_due);
+    enum err refused = server_create(loop, &http, &server->http, why);
+    if (refused)
+        free(server);
+    else
+        *out = server;
+    return refused;
+}
+
+int peer_server_port(const struct peer_server *server)
+{
+    return server_port(server->http, 0);
+}
+
+void peer_server_show(struct peer_server *server, struct certificates *certificates)
+{
+    server_show(server->http, certificates);
+}
+
+static void on_http_closed(struct server *http)
+{
+    struct peer_server *server = server_owner(http);
+    server->closed(server->options.owner);
+    free(server);
+}
+
+void peer_server_close(struct peer_server *server, void (*closed)(void *owner))
+{
+    server->closed = closed;
+    list_each (link, &server->all)
+        end(container_of(link, struct peer_conn, link), "this gateway ends");
+    server_close(server->http, on_http_closed);
+}

@@ -1,0 +1,86 @@
+// A gateway as its peers see it, played by the test: it opens the WebSocket at peer-listen, and answers the leader's
+// opening with a proof. Each step can also be done wrong.
+//
+//   const peer = await Peer.open({ port });
+//   await peer.prove();                       resolves when the leader has proved its key, too
+//   peer.send(Peer.ask(1)); await peer.next();
+//
+// src/server/peers/peer_wire.h and src/base/vault/peer_proof.h have the messages.
+import { createHash, createHmac, randomBytes } from "node:crypto";
+
+import { opcodes, WebSocket } from "./websocket.mjs";
+
+export const PROTOCOL = "runcast.repl.1", TARGET = "/peer/replication";
+const RANDOM = 32, MAC = 16;
+
+const hmac = (key, ...parts) => createHmac("sha256", key).update(Buffer.concat(parts)).digest();
+const label = (text, length) => Buffer.from(text.padEnd(length, "\0"), "latin1");
+const number = (value) => { const bytes = Buffer.alloc(8); bytes.writeBigUInt64BE(BigInt(value)); return bytes; };
+
+/** Resolves with the first of `count` values in time, or rejects. */
+const within = (promise, ms, what) => {
+  let timer;
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`${what}: not within ${ms} ms`)), ms); });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+};
+
+export class Peer {
+  /** key: the encryption key in hex. id: of this gateway. */
+  static async open({ port, host = "127.0.0.1", key = "5e".repeat(32), id = 4711, headers, target = TARGET }) {
+    const ws = await WebSocket.open({ port, host, target, headers: { "sec-websocket-protocol": PROTOCOL, ...headers } });
+    return new Peer(ws, { key, id });
+  }
+
+  constructor(ws, { key, id }) {
+    Object.assign(this, { ws, id, got: [], waiting: [], sent: 0, received: 0 });
+    this.key = hmac(Buffer.from(key, "hex"), label("runcast peer key", 17));
+    this.closed = ws.closed;
+    ws.listen((message) => { const next = this.waiting.shift(); next ? next(message) : this.got.push(message); });
+  }
+
+  /** The next message of the leader, as it is. */
+  raw() {
+    const message = this.got.length ? Promise.resolve(this.got.shift()) : new Promise((resolve) => this.waiting.push(resolve));
+    const closed = this.closed.then(({ code, reason }) => { throw new Error(`closed: ${code} ${reason}`); });
+    return within(Promise.race([message, closed]), 30_000, "a message of the leader");
+  }
+
+  async opening() {
+    const message = await this.raw();
+    this.leader = message.readBigUInt64BE(RANDOM);
+    this.leaderRandom = message.subarray(0, RANDOM);
+    this.random ??= randomBytes(RANDOM);
+    return message;
+  }
+
+  #signed(purpose, key = this.key) {
+    return hmac(key, label(`runcast peer ${purpose}`, 24), number(this.leader), number(this.id), this.leaderRandom, this.random);
+  }
+
+  proof(role = "follower") { return this.#signed(role); }
+  answer(...proofs) { return Buffer.concat([this.random, number(this.id), ...proofs]); }
+  sendText(bytes) { this.ws.send(opcodes.text, bytes.toString("base64url")); }
+
+  /** The whole handshake. */
+  async prove() {
+    await this.opening();
+    this.sendText(this.answer(this.proof()));
+    const proof = await this.raw();
+    if (!proof.equals(this.proof("leader"))) throw new Error("the leader's proof is wrong");
+    this.session = this.#signed("session");
+  }
+
+  #mac(role, at, message) {
+    return hmac(this.session, Buffer.from([role]), number(at), createHash("sha256").update(message).digest()).subarray(0, MAC);
+  }
+
+  sealed(message) { return Buffer.concat([this.#mac(1, this.sent++, message), message]); }
+  send(message) { this.sendText(this.sealed(message)); }
+
+  /** The next message, whose MAC is right. */
+  async next() {
+    const all = await this.raw(), message = all.subarray(MAC);
+    if (!this.#mac(0, this.received++, message).equals(all.subarray(0, MAC))) throw new Error("the MAC of a message is wrong");
+    return message;
+  }
+}
