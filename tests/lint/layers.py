@@ -122,7 +122,7 @@ LIBRARIES = {
     "OpenSSL": (r"openssl/", {"base/vault", "accounts", "net", "os/archive",
                               "supervisor/runners/runner.c", "api/artifacts/bundle_file.c",
                               "server/backup/file_pass.c"}),
-    "msgpack": (r"msgpack", {"core/wire"}),
+    "msgpack": (r"msgpack", {"core/wire", "core/replication"}),
     "wslay": (r"wslay", {"net/http", "net/client"}),
     "llhttp": (r"llhttp", {"net/http", "net/client"}),
     "libdeflate": (r"libdeflate\.h", {"api/realtime/gzip.c"}),

@@ -5,10 +5,10 @@
  * run_columns.h) to their values; values that are not set are left out. So gateways of two
  * releases understand each other:
  *
- *   needs             a reader that does not know …
- *   0                 the kind skips the frame; a column or a further value ignores it
- *   REPL_NEEDS_KIND   the kind ends the connection
- *   REPL_NEEDS_ALL    a column, a kind of document or a further value ends it, too
+ *   needs               if the reader does not know …
+ *   REPL_NEEDS_NOTHING  the kind, it skips the frame; a column or a value, it ignores that
+ *   REPL_NEEDS_KIND     the kind, the connection ends
+ *   REPL_NEEDS_ALL      anything in the frame, the connection ends
  *
  * Reading checks every length against the bytes that are left before anything of that
  * length is allocated, and takes nothing that a run or a document cannot be. */
@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "core/replication/frames.h"
 
-enum repl_needs { REPL_NEEDS_KIND = 1, REPL_NEEDS_ALL = 2 };
+enum repl_needs { REPL_NEEDS_NOTHING, REPL_NEEDS_KIND, REPL_NEEDS_ALL };
 
 /* Bytes of a frame at most. The longest has a run with its payload, output and metadata. */
 enum { REPL_FRAME_MAX = 64 << 20 };
