@@ -72,9 +72,17 @@ static void begin_silence(const struct engine *engine, struct tracked *run)
         run->polled_until = run_is_with_worker(&run->run) ? now + SESSION_LOST_MS : 0;
 }
 
+static void report(const struct engine *engine, const struct run *before,
+                   const struct change *change)
+{
+    if (engine->on_change)
+        engine->on_change(engine->change_owner, before, change);
+}
+
 static void apply_run(struct engine *engine, struct environment *env, struct change *change)
 {
     const struct tracked *known = environment_find(env, slice_of(change->run.id));
+    report(engine, known ? &known->run : NULL, change);
     bool notify = must_notify(known, &change->run);
     if (run_is_final(&change->run) && !(known && run_is_final(&known->run)))
         metric_add(M_ENDED_CANCELED + (change->run.status - RUN_CANCELED), 1);
@@ -107,15 +115,17 @@ void engine_apply(struct engine *engine, struct change *changes, size_t count)
         struct change *change = &changes[i];
         struct environment *env = engine_environment(engine, change->env);
         if (!env) {
-            change_finish(change); /* of the installation: nothing watches it */
+            if (change->env == ENV_INSTALLATION)
+                report(engine, NULL, change);
+            change_finish(change);
             continue;
         }
         assert(change->seq == env->applied + 1);
         if (change->kind == CHANGE_RUN) {
             apply_run(engine, env, change);
         } else {
-            env->applied = change->seq;
-            history_note(&env->history, change->seq, 0);
+            report(engine, NULL, change);
+            environment_pass(env, change->seq);
         }
         change_finish(change);
     }

@@ -178,6 +178,13 @@ bool engine_idle(const struct engine *engine);
 typedef void engine_notice_fn(void *owner, const struct tracked *run);
 void engine_on_notice(struct engine *engine, engine_notice_fn *fn, void *owner);
 
+/* Called for each change, in order, right before it is applied: of environments in memory, and
+ * of the installation (ENV_INSTALLATION). before: the run as it is in memory; NULL: it is not
+ * there, or the change is of a document. One listener at a time; fn NULL: none. */
+typedef void engine_change_fn(void *owner, const struct run *before,
+                              const struct change *change);
+void engine_on_change(struct engine *engine, engine_change_fn *fn, void *owner);
+
 /* Called when the tasks of an environment of developers have changed, or when one may now
  * count as missing (core/fleet/dev_sessions.h). One listener at a time; fn NULL: none. */
 typedef void engine_sessions_fn(void *owner, struct environment *env);

@@ -89,6 +89,12 @@ void engine_notice(const struct engine *engine, const struct tracked *run)
         engine->on_notice(engine->notice_owner, run);
 }
 
+void engine_on_change(struct engine *engine, engine_change_fn *fn, void *owner)
+{
+    engine->on_change = fn;
+    engine->change_owner = owner;
+}
+
 void engine_on_sessions(struct engine *engine, engine_sessions_fn *fn, void *owner)
 {
     engine->on_sessions = fn;

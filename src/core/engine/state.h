@@ -61,6 +61,8 @@ struct engine {
     void *sessions_owner;
     engine_notice_fn *on_notice; /* NULL: no listener */
     void *notice_owner;
+    engine_change_fn *on_change; /* NULL: no listener */
+    void *change_owner;
     bool draining, stopped;
     bool is_loading; /* some runs that hold slots may not be in memory yet */
 };

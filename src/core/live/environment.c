@@ -1,6 +1,7 @@
 /* environment.c - one environment in memory.
  *
  *   put:   change ──► run table ──► orders ──► update into the ring ──► topics marked
+ *   jump:  the same without the ring, which does not have the numbers that are left out
  *   evict: final runs only, lowest rev first; `cold` follows
  *
  * Eviction scans the order of all runs from its old end. It skips unfinished runs, and
@@ -13,6 +14,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "core/live/run_read.h"
+#include "core/live/run_sum.h"
 #include "core/live/sampling.h"
 #include "core/wire/render.h"
 #include "core/wire/wire.h"
@@ -177,6 +179,7 @@ static void count_in(struct environment *env, struct tracked *run)
         return;
     }
     env->unfinished++;
+    env->sum += run_sum(&run->run);
     quota_take(env->project_unfinished, 1);
     env->unfinished_by_status[run->run.status]++;
     if (run_rare(&run->run)->parent)
@@ -194,6 +197,7 @@ static void count_out(struct environment *env, struct tracked *run)
         return;
     }
     env->unfinished--;
+    env->sum -= run_sum(&run->run);
     quota_release(env->project_unfinished, 1);
     env->unfinished_by_status[run->run.status]--;
     if (run_rare(&run->run)->parent)
@@ -250,38 +254,91 @@ static void publish(struct environment *env, struct tracked *run, const struct r
     hub_mark_run(&env->hub, run, topics);
 }
 
-struct tracked *environment_put(struct environment *env, struct run *run, uint64_t seq)
+/* Replaces the run in memory, or adds it. before gets what it was, to be finished by the
+ * caller; its id is "" if the run is new to memory. topics: those that it is in now. */
+static struct tracked *replace(struct environment *env, struct run *run, uint64_t seq,
+                               struct run *before, struct run_topics *topics)
 {
-    assert(seq == env->applied + 1);
     struct tracked *tracked = environment_find(env, slice_of(run->id));
-    struct run before = { 0 };
-    MEM_UNFILLED struct run_topics topics;
-
-    sampling_pass(env);
     if (tracked) {
         count_out(env, tracked);
         hub_remove_run(&env->hub, tracked);
-        before = tracked->run;
+        *before = tracked->run;
         tracked->run = *run;
         *run = (struct run){ 0 };
     } else {
         tracked = track(env, run);
     }
     env->applied = seq;
-    history_note(&env->history, seq, before.rev);
     count_in(env, tracked);
-    hub_append_run(&env->hub, tracked, &topics);
-    publish(env, tracked, before.id[0] ? &before : NULL, &topics);
-    int status = before.id[0] ? before.status : -1;
-    if (env->windows.by_key.count)
-        evaluation_add(&env->evaluation, &before, &tracked->run);
-    stats_note_run(&env->stats, status, tracked->run.status);
-    task_table_note(&env->tasks, status, &tracked->run, loop_wall_ms(env->loop));
-    if (env->figures)
-        figures_note_run(env->figures, status, tracked->run.status);
-    run_finish(&before);
-    metric_add(M_CHANGES, 1);
+    hub_append_run(&env->hub, tracked, topics);
     return tracked;
+}
+
+/* Finishes before. */
+static void count_change(struct environment *env, struct run *before, const struct run *now)
+{
+    int status = before->id[0] ? before->status : -1;
+    if (env->windows.by_key.count)
+        evaluation_add(&env->evaluation, before, now);
+    stats_note_run(&env->stats, status, now->status);
+    task_table_note(&env->tasks, status, now, loop_wall_ms(env->loop));
+    if (env->figures)
+        figures_note_run(env->figures, status, now->status);
+    run_finish(before);
+    metric_add(M_CHANGES, 1);
+}
+
+struct tracked *environment_put(struct environment *env, struct run *run, uint64_t seq)
+{
+    assert(seq == env->applied + 1);
+    struct run before = { 0 };
+    MEM_UNFILLED struct run_topics topics;
+    sampling_pass(env);
+    struct tracked *tracked = replace(env, run, seq, &before, &topics);
+    history_note(&env->history, seq, before.rev);
+    publish(env, tracked, before.id[0] ? &before : NULL, &topics);
+    count_change(env, &before, &tracked->run);
+    return tracked;
+}
+
+void environment_pass(struct environment *env, uint64_t seq)
+{
+    assert(seq == env->applied + 1);
+    env->applied = seq;
+    history_note(&env->history, seq, 0);
+}
+
+/* ---- jumps ---- */
+
+/* The ring and the history would show the numbers that are left out as if nothing had
+ * happened: feeds walk instead. */
+static void forget_recent(struct environment *env)
+{
+    recent_finish(&env->recent);
+    env->recent.dropped = env->applied;
+    history_finish(&env->history);
+}
+
+struct tracked *environment_jump(struct environment *env, struct run *run)
+{
+    assert(run->rev > env->applied);
+    struct run before = { 0 };
+    MEM_UNFILLED struct run_topics topics;
+    sampling_pass(env);
+    struct tracked *tracked = replace(env, run, run->rev, &before, &topics);
+    if (hub_has_listeners(&env->hub, tracked, &topics))
+        hub_mark_run(&env->hub, tracked, &topics);
+    count_change(env, &before, &tracked->run);
+    return tracked;
+}
+
+void environment_land(struct environment *env, uint64_t seq)
+{
+    assert(seq >= env->applied);
+    env->applied = seq;
+    forget_recent(env);
+    windows_count_again(&env->windows);
 }
 
 bool environment_has_purged(const struct environment *env, const struct run *run)
@@ -335,6 +392,30 @@ bool environment_evict(struct environment *env, size_t keep)
             env->evict_from = 0; /* the order was compacted */
     }
     return false;
+}
+
+bool environment_clear(struct environment *env)
+{
+    const struct order *all = &env->hub.all.order;
+    struct timeslice timeslice = loop_timeslice(env->loop);
+    for (uint32_t i = 0; env->runs.count;) {
+        struct tracked *run = order_place(all, i++).run;
+        uint32_t count = all->count;
+        if (!run)
+            continue;
+        if (!timeslice_left_every(&timeslice, LOOKED_AT_ONCE))
+            return true;
+        forget(env, run, "memory is loaded again");
+        if (all->count != count)
+            i = 0; /* the order was compacted */
+    }
+    return false;
+}
+
+void environment_begin_at(struct environment *env, uint64_t seq)
+{
+    env->applied = env->cold = seq;
+    forget_recent(env);
 }
 
 static bool is_purged(const struct environment *env, const struct tracked *run)

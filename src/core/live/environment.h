@@ -94,6 +94,9 @@ struct environment {
     uint32_t evict_from; /* where eviction continues in the order of all runs */
     uint32_t unfinished;
     uint32_t unfinished_by_status[RUN_CANCELED];
+    /* The sum of run_sum of the unfinished runs: equal in two memories that have the same
+     * ones (run_sum.h). */
+    uint64_t sum;
     uint32_t holders; /* references by environment_hold */
     /* Counts the unfinished runs of its project, or of the project's preview branches, and
      * runs being triggered; NULL: no project. */
@@ -175,6 +178,27 @@ static inline bool environment_is_cold(const struct environment *env)
  * memory here. Takes ownership of the run's texts, moves the run in its orders, and
  * publishes the update to its listeners. */
 struct tracked *environment_put(struct environment *env, struct run *run, uint64_t seq);
+
+/* Notes a change that is not of a run: seq is applied + 1. */
+void environment_pass(struct environment *env, uint64_t seq);
+
+/* Applies the newest state of a run, read from the store. Its rev is above applied, and the
+ * numbers in between are left out. Takes ownership of the run's texts. Call it in the order
+ * of revs, and environment_land after the last one. Until then memory has no state of any
+ * moment, and nothing of it may be shown. */
+struct tracked *environment_jump(struct environment *env, struct run *run);
+
+/* Ends a jump to the state at seq, also if no run has changed. Listeners get what is new by
+ * walks, and the store counts for the windows again. */
+void environment_land(struct environment *env, uint64_t seq);
+
+/* Drops every run from memory, because they cannot be used. Stops when the turn's time is
+ * used up, and then returns true: call it again. Load the unfinished runs afterwards
+ * (environment_load), and call environment_begin_at. */
+bool environment_clear(struct environment *env);
+
+/* Memory has every unfinished run as of seq, and no other. */
+void environment_begin_at(struct environment *env, uint64_t seq);
 
 /* Returns true if retention has removed the run. A read of the store that began earlier may
  * still deliver it. */

@@ -206,3 +206,12 @@ void windows_purge(struct windows *windows)
         window->tally.stale = true;
     }
 }
+
+void windows_count_again(struct windows *windows)
+{
+    size_t at = 0;
+    for (struct window *window; (window = table_next(&windows->by_key, &at));) {
+        tally_stop(window);
+        windows_serve(window);
+    }
+}

@@ -73,3 +73,7 @@ void windows_evaluate(struct window *window, const struct run *before,
 
 /* Removes the final runs that retention has removed. */
 void windows_purge(struct windows *windows);
+
+/* Has the store count again for every window. Call it when changes were applied whose states
+ * before may be unknown. */
+void windows_count_again(struct windows *windows);

@@ -45,7 +45,7 @@ enum source_kind {
 };
 
 /* clang-format off */
-static const struct source {
+static const struct field_source {
     enum source_kind kind;
     size_t offset; /* for run_field */
     size_t type;   /* for a packet: the offset of its type */
@@ -139,7 +139,7 @@ static bool number_value(int64_t number, enum value_kind kind, struct value *val
 static bool value_of(const struct view *view, const struct run *run, enum field field,
                      struct value *value)
 {
-    const struct source *source = &sources[field];
+    const struct field_source *source = &sources[field];
     const void *at = run_field(run, source->offset);
     switch (source->kind) {
     case FROM_ID:
@@ -196,7 +196,7 @@ static bool tags_differ(const struct tag_list *a, const struct tag_list *b)
 
 static bool differs(const struct run *before, const struct run *after, enum field field)
 {
-    const struct source *source = &sources[field];
+    const struct field_source *source = &sources[field];
     const void *a = run_field(before, source->offset);
     const void *b = run_field(after, source->offset);
     switch (source->kind) {
