@@ -56,7 +56,7 @@ ROOMS = {
         "counters": set(),
         "live": {"counters", "model", "queues", "wire"},
         "fleet": {"live", "model", "queues"},
-        "replication": set(),
+        "replication": {"live"},
         "engine": {"counters", "fleet", "live", "model", "queues"},
     },
     "accounts": {

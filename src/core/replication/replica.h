@@ -6,30 +6,29 @@
  *
  * While environments catch up (catch_up.h), frames wait in their order. The database may be
  * ahead of the leader's memory, by commits whose responses are in flight. Memory that has
- * caught up with the database is therefore not trusted before the stream has reached the same
- * position: no gateway shows more than its leader.
+ * caught up with the database is therefore not trusted before the stream has reached the
+ * same position: no gateway shows more than its leader.
  *
  * A beat is the response to a numbered ask. Memory is trusted until the time when that ask
  * was sent, plus the time that the leader had left when it answered. So a follower trusts no
  * longer than its leader, however long the beat was on the way and however long this process
  * was suspended.
  *
- * Memory outlives connections; the next one continues from it. */
+ * Memory outlives connections: the next one continues from it. */
 #pragma once
 
+#include "base/slots.h"
 #include "core/replication/catch_up.h"
 #include "core/replication/frames.h"
 
 enum {
-    REPLICA_ASK_MS = 500,            /* between asks */
-    REPLICA_ASKS = 256,              /* asks whose time is known */
-    REPLICA_SILENCE_MS = 10 * 1000,  /* without a beat, the connection is ended */
-    REPLICA_WAITING_MAX = 64 << 20,  /* bytes of frames that wait */
+    REPLICA_ASK_MS = 500,           /* between asks */
+    REPLICA_ASKS = 256,             /* asks whose time is known */
+    REPLICA_SILENCE_MS = 10 * 1000, /* without a beat, the connection is ended */
+    REPLICA_WAITING_MAX = 64 << 20, /* bytes of frames that wait */
 };
 
 enum replica_state { REPLICA_OFF, REPLICA_HELLO, REPLICA_CATCHING, REPLICA_FOLLOWING };
-
-struct replica;
 
 struct replica_options {
     uint64_t gateway; /* our store_gateway::id */
@@ -37,7 +36,7 @@ struct replica_options {
     void (*send)(void *owner, const struct repl_frame *frame);
     /* The connection must end; why is for the log. The replica is OFF already. */
     void (*end)(void *owner, const char *why);
-    /* Memory is of another history and must be given up. The replica is OFF, for good. */
+    /* The same, and memory must be given up: it is of another history. */
     void (*give_up)(void *owner, const char *why);
     /* Returns the environment, and brings it into memory if its account is known; NULL: it
      * is not. */
@@ -46,19 +45,20 @@ struct replica_options {
      * ends the connection. */
     enum err (*take_document)(void *owner, const struct document *document,
                               struct failure *why);
-    /* Reads all documents of environment 0 again, takes newer ones and removes those that the
-     * database does not have; then calls replica_accounts_read. */
+    /* Reads all documents of environment 0 again: takes newer ones, and removes those that
+     * the database does not have. Then calls replica_accounts_read, later. */
     void (*read_accounts)(void *owner);
-    /* Called after changes of runs were applied: the owner keeps to its memory budget. */
+    /* Called after changes of an environment were applied. NULL: not needed. */
     void (*applied)(void *owner, struct environment *env);
     void *owner;
 };
 
 /* An environment as a follower has it. */
 struct followed {
-    struct catch_up_item item; /* first */
-    uint64_t stream;           /* what the leader has applied, by the frames so far */
-    bool is_behind;            /* counted in replica::behind: stream < item.target */
+    struct catch_up_item item; /* of environment 0, env is NULL */
+    bool is_on;                /* the leader has it in memory, by this connection */
+    uint64_t stream;           /* the leader has applied this much, by the frames so far */
+    bool is_ahead;             /* stream is below item.target: counted in replica::ahead */
 };
 
 struct replica {
@@ -66,37 +66,41 @@ struct replica {
     struct store *store;
     struct replica_options options;
     enum replica_state state;
-    struct repl_head head;      /* of the leader; of the last one while OFF */
-    bool has_positions;         /* the last frame of them has arrived */
-    struct slots envs;          /* of struct followed, by number; 0: the accounts */
-    unsigned behind;            /* environments that wait for the stream */
+    struct repl_head head; /* of the leader; of the last one while OFF */
+    uint64_t answered;     /* number of the last ask that a beat has answered */
+    uint64_t changes, bytes, differences; /* so far: applied; received; of sums */
+
+    /* Private to replica.c. */
+    bool has_hello;
+    struct slots envs; /* of struct followed, by number */
+    unsigned ahead;    /* environments that are not to be shown yet */
     struct catch_up catch_up;
-    bool reads_accounts;        /* options.read_accounts is in progress */
-    struct list waiting;        // waiting_frame::link
+    bool reads_accounts, accounts_were_read;
+    bool begins_again;         /* CATCHING begins once the present reads have ended */
+    uint64_t accounts_applied; /* changes of environment 0 that memory has for sure */
+    uint64_t accounts_target;  /* the same, once they were read */
+    struct list waiting;       // waiting_frame::link
     size_t waiting_bytes;
-    struct deferred applying;   /* applies waiting frames in time slices */
-    struct repl_run before;     /* of REPL_BEFORE; env 0: none */
-    uint64_t purged_at;         /* of a floor in progress */
-    uint64_t asked;             /* number of the last ask */
-    int64_t asked_at[REPLICA_ASKS]; /* loop_boot_ms */
-    uint64_t answered;          /* number of the last ask that a beat answered */
-    int64_t heard_at;           /* loop_boot_ms of the last beat, or of the connection */
-    int64_t trust_until;        /* loop_boot_ms */
-    struct timer timer;         /* for asks and silence, while connected */
-    uint64_t changes, bytes;    /* applied; received: for metrics */
-    uint64_t differences;       /* of sums */
+    struct deferred applying; /* applies waiting frames in time slices */
+    struct run before;        /* of REPL_BEFORE; its id is "": none */
+    uint64_t purged_at;       /* environment_purge */
+    uint64_t asked;           /* number of the last ask */
+    int64_t asked_at[REPLICA_ASKS];
+    int64_t ask_at, heard_at; /* heard_at: the last beat, or an earlier step */
+    int64_t trust_until;      /* these times are of loop_boot_ms */
+    struct timer timer;       /* while connected */
 };
 
 void replica_init(struct replica *replica, struct loop *loop, struct store *store,
                   const struct replica_options *options);
 
-/* Requires that the connection has ended and replica_is_idle. */
+/* Requires OFF and replica_is_idle. Environments are the caller's to destroy. */
 void replica_finish(struct replica *replica);
 
-/* The connection to the leader is open and authenticated: sends hello. Requires OFF. */
+/* The connection to the leader is open and authenticated: says hello. Requires OFF. */
 void replica_connected(struct replica *replica);
 
-/* The connection has ended; with it, trust. Does nothing while OFF. */
+/* The connection has ended, and with it trust. Does nothing while OFF. */
 void replica_disconnected(struct replica *replica);
 
 /* A frame of the leader arrived, of that many bytes. Takes ownership of its content. */
@@ -105,16 +109,14 @@ void replica_receive(struct replica *replica, struct repl_frame *frame, size_t b
 /* options.read_accounts has ended. */
 void replica_accounts_read(struct replica *replica, enum err status);
 
-/* Returns for how long from now memory may be shown; 0: it is in doubt. Correct right after
- * this process was suspended. */
+/* Returns for how long from now memory may be shown; 0: it is in doubt. Correct also right
+ * after this process was suspended. */
 int64_t replica_left_ms(struct replica *replica);
 
-/* Ends trust at once: our own beat names another leader, or a later term. */
-void replica_distrust(struct replica *replica);
-
-/* Asks for a beat now, and returns the number of the question: replica::answered reaches it
- * once everything that the leader had applied by then is in memory. Requires FOLLOWING. */
+/* Asks for a beat, and returns the number of the question. Once replica::answered has
+ * reached it, memory has everything that the leader had applied when it answered. While the
+ * replica does not follow, nothing is sent, and the question has no answer. */
 uint64_t replica_ask(struct replica *replica);
 
-/* Returns true if no read of the store is in flight. */
+/* Returns true if it has begun no read that is still in progress. */
 bool replica_is_idle(const struct replica *replica);

@@ -1,37 +1,35 @@
 /* source.h - the leader's side of replication: what it applies goes to its followers.
  *
- *   hello of a follower ─► hello, positions of all environments ─┐  in one turn
- *   changes as they are applied (engine, accounts, retention) ───┴─► every follower
+ *   hello of a follower ─► hello, positions of all environments, in one turn
+ *   changes as they are applied: engine, accounts, retention ─► every follower
  *   ask ─► beat, unless this leader is in doubt
- *   every 10 s ─► sums of the environments that have changed
+ *   every 10 s ─► sums of the environments that have changed since the last ones
  *
- * The stream is ordered: a frame says nothing that is not true at its place in the order. It
- * never waits for a follower. Without followers, a change costs one comparison. Values in and
- * out; the owner sends frames and ends connections. */
+ * The stream is ordered: each frame is true at its place in the order. The leader never
+ * waits for a follower. Without followers, a change costs one comparison. Values in and out:
+ * the owner sends frames and ends connections. */
 #pragma once
 
 #include "base/list.h"
 #include "base/loop.h"
-#include "base/slots.h"
 #include "core/live/environment.h"
 #include "core/replication/frames.h"
 
 /* Embedded in a connection, zeroed. It is a follower once its hello was accepted. */
 struct source_follower {
+    bool is_on;       /* it gets what is applied */
     uint64_t gateway; /* store_gateway::id */
-    bool is_on;       /* gets what is applied */
     struct list link; // source::followers; linked while is_on
 };
 
 struct source_options {
-    struct repl_head head;  /* epoch of the database, term of this lead */
-    uint64_t gateway;       /* our store_gateway::id */
-    uint64_t accounts_seq;  /* applied in environment 0 */
+    struct repl_head head; /* epoch of the database, term of this lead */
+    uint64_t gateway;      /* our store_gateway::id */
+    uint64_t accounts_seq; /* what was applied in environment 0 */
     /* Sends a frame to one follower, or to each of source::followers if `to` is NULL. Borrows
-     * the frame. May end connections (source_leave) of any follower. */
+     * the frame. May end connections, of any follower (source_leave). */
     void (*send)(void *owner, struct source_follower *to, const struct repl_frame *frame);
-    /* The connection must end; why is for the log and for REPL_END. Calls source_leave, now
-     * or later. */
+    /* The connection must end, after REPL_END with this reason. The follower has left. */
     void (*end)(void *owner, struct source_follower *follower, const char *why);
     /* Returns the next environment in memory (engine_next_environment). */
     struct environment *(*next)(void *owner, uint32_t *at);
@@ -44,35 +42,37 @@ struct source {
     struct loop *loop;
     struct source_options options;
     struct list followers; // source_follower::link
-    unsigned count;        /* of followers */
-    struct timer timer;    /* for the next sums, while there are followers */
-    struct deferred summing;
-    uint32_t sum_at;        /* source_options::next */
-    struct slots summed;    /* the seq of the last sum + 1, by environment; NULL: none yet */
+
+    /* Private to source.c. */
+    struct timer timer;      /* for the next sums, while there are followers */
+    struct deferred summing; /* sends sums in time slices */
+    uint32_t sum_at;         /* for source_options::next */
+    uint64_t *summed;        /* seq of the last sum + 1, by environment; 0: none */
+    uint32_t summed_count;
 };
 
 void source_init(struct source *source, struct loop *loop,
                  const struct source_options *options);
 
-/* No follower may be left. */
+/* Requires that no follower is left. */
 void source_finish(struct source *source);
 
-/* A frame of a connection arrived. Borrows it. */
+/* A frame arrived on a connection. Borrows it. */
 void source_receive(struct source *source, struct source_follower *follower,
                     const struct repl_frame *frame);
 
-/* The connection has ended. Does nothing if it was no follower. */
+/* The connection has ended. Does nothing if it was not a follower. */
 void source_leave(struct source *source, struct source_follower *follower);
 
-/* Ends the connections of all followers: the order of changes is not known any more. */
+/* Ends the connections of all followers, because a change has no place in the order. */
 void source_end_all(struct source *source, const char *why);
 
 /* Call it for each change, in order, right before it is applied. before: the run as it is in
- * memory; NULL: it is new, or this is a document. */
+ * memory; NULL: it is new, or the change is of a document. */
 void source_apply(struct source *source, const struct run *before,
                   const struct change *change);
 
-/* Call it when an environment came into memory. */
+/* Call it when an environment has come into memory, after the change of its account. */
 void source_add(struct source *source, const struct environment *env);
 
 /* Call it when retention has removed runs, before they leave memory. */

@@ -1,0 +1,595 @@
+/* replica.c - applies the leader's frames, in their order, to a follower's memory.
+ *
+ *   receive ─► keep ─► waiting: [ change │ beat │ change … ] ─► apply, in time slices
+ *                │
+ *                └── nothing waits, and it is FOLLOWING: applied at once */
+#include "core/replication/replica.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+struct waiting_frame {
+    struct repl_frame frame;
+    size_t bytes;
+    struct list link; // replica::waiting
+};
+
+static void apply_some(struct deferred *applying);
+static void on_time(struct timer *timer);
+static void on_caught_up(struct catch_up *catch_up, enum store_status status);
+
+void replica_init(struct replica *replica, struct loop *loop, struct store *store,
+                  const struct replica_options *options)
+{
+    *replica = (struct replica){ .loop = loop, .store = store, .options = *options };
+    replica->applying.fn = apply_some;
+    list_init(&replica->applying.link);
+    list_init(&replica->waiting);
+    catch_up_init(&replica->catch_up, loop, store, on_caught_up);
+}
+
+void replica_finish(struct replica *replica)
+{
+    uint32_t at = 0;
+    assert(replica->state == REPLICA_OFF && replica_is_idle(replica));
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
+        free(followed);
+    slots_finish(&replica->envs);
+}
+
+bool replica_is_idle(const struct replica *replica)
+{
+    return !replica->catch_up.is_active && !replica->reads_accounts;
+}
+
+static struct followed *followed_of(struct replica *replica, uint32_t number)
+{
+    void **place = slots_at(&replica->envs, number);
+    if (!*place)
+        *place = mem_new(struct followed);
+    return *place;
+}
+
+/* Returns NULL if the leader did not name the environment. */
+static struct followed *find(const struct replica *replica, uint32_t number)
+{
+    struct followed *followed = slots_get(&replica->envs, number);
+    return followed && followed->is_on ? followed : NULL;
+}
+
+/* ---- the connection ends ---- */
+
+static void forget_before(struct replica *replica)
+{
+    run_finish(&replica->before);
+    replica->before = (struct run){ 0 };
+}
+
+static struct waiting_frame *take_first(struct replica *replica)
+{
+    struct waiting_frame *waiting =
+        container_of(list_take(&replica->waiting), struct waiting_frame, link);
+    replica->waiting_bytes -= waiting->bytes;
+    return waiting;
+}
+
+static void put_back(struct replica *replica, struct waiting_frame *waiting)
+{
+    list_append(replica->waiting.next, &waiting->link); /* before the first */
+    replica->waiting_bytes += waiting->bytes;
+}
+
+static void waiting_frame_destroy(struct waiting_frame *waiting)
+{
+    repl_frame_finish(&waiting->frame);
+    free(waiting);
+}
+
+static void forget_stream(struct replica *replica)
+{
+    uint32_t at = 0;
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
+        followed->is_on = followed->is_ahead = false;
+    replica->ahead = 0;
+    replica->has_hello = replica->begins_again = false;
+    replica->trust_until = 0;
+    replica->answered = 0;
+    replica->purged_at = 0;
+}
+
+void replica_disconnected(struct replica *replica)
+{
+    if (replica->state == REPLICA_OFF)
+        return;
+    replica->state = REPLICA_OFF;
+    timers_clear(loop_timers(replica->loop), &replica->timer);
+    loop_cancel_deferred(&replica->applying);
+    forget_before(replica);
+    while (!list_empty(&replica->waiting))
+        waiting_frame_destroy(take_first(replica));
+    forget_stream(replica);
+}
+
+static void stop(struct replica *replica, const char *why)
+{
+    replica_disconnected(replica);
+    replica->options.end(replica->options.owner, why);
+}
+
+/* ---- questions ---- */
+
+uint64_t replica_ask(struct replica *replica)
+{
+    struct repl_frame frame = { .kind = REPL_ASK, .ask.number = ++replica->asked };
+    int64_t now = loop_boot_ms(replica->loop);
+    replica->asked_at[replica->asked % REPLICA_ASKS] = now;
+    replica->ask_at = now + REPLICA_ASK_MS;
+    if (replica->state == REPLICA_FOLLOWING)
+        replica->options.send(replica->options.owner, &frame);
+    return replica->asked;
+}
+
+static void arm(struct replica *replica)
+{
+    struct timers *timers = loop_timers(replica->loop);
+    loop_set_timer(replica->loop, &replica->timer, timers_kind(timers, on_time),
+                   REPLICA_ASK_MS);
+}
+
+/* Reads of the database may take as long as they need. */
+static void on_time(struct timer *timer)
+{
+    struct replica *replica = container_of(timer, struct replica, timer);
+    int64_t now = loop_boot_ms(replica->loop);
+    if (replica->state == REPLICA_CATCHING)
+        replica->heard_at = now;
+    if (now - replica->heard_at >= REPLICA_SILENCE_MS) {
+        stop(replica, "the leader does not answer");
+        return;
+    }
+    if (now >= replica->ask_at)
+        replica_ask(replica);
+    if (replica->state != REPLICA_OFF)
+        arm(replica);
+}
+
+int64_t replica_left_ms(struct replica *replica)
+{
+    int64_t left = replica->trust_until - loop_boot_ms(replica->loop);
+    bool follows = replica->state == REPLICA_FOLLOWING && !replica->ahead;
+    return follows && left > 0 ? left : 0;
+}
+
+static bool is_of_leader(const struct replica *replica, const struct repl_head *head)
+{
+    return head->term == replica->head.term && !strcmp(head->epoch, replica->head.epoch);
+}
+
+static void on_beat(struct replica *replica, const struct repl_beat *beat)
+{
+    if (!is_of_leader(replica, &beat->head)) {
+        stop(replica, "a beat of another lead");
+        return;
+    }
+    replica->heard_at = loop_boot_ms(replica->loop);
+    bool is_known = replica->asked - beat->number < REPLICA_ASKS;
+    if (!is_known || replica->ahead || beat->left_ms <= 0)
+        return;
+    int64_t until = replica->asked_at[beat->number % REPLICA_ASKS] + beat->left_ms;
+    if (replica->trust_until < until)
+        replica->trust_until = until;
+    replica->answered = beat->number;
+}
+
+/* ---- changes ---- */
+
+static void advance(struct replica *replica, struct followed *followed, uint64_t seq)
+{
+    followed->stream = seq;
+    if (!followed->is_ahead || seq < followed->item.target)
+        return;
+    followed->is_ahead = false;
+    replica->ahead--;
+}
+
+/* Returns the environment of a frame that follows on what the stream has had so far. If
+ * there is a jump, ends the connection and returns NULL. */
+static struct followed *next_in(struct replica *replica, uint32_t env, uint64_t seq)
+{
+    struct followed *followed = find(replica, env);
+    if (followed && seq == followed->stream + 1)
+        return followed;
+    stop(replica, followed ? "the stream has a gap" : "an unknown environment");
+    return NULL;
+}
+
+static void on_before(struct replica *replica, struct repl_run *before)
+{
+    forget_before(replica);
+    replica->before = before->run;
+    before->run = (struct run){ 0 };
+}
+
+/* Returns the run as it was before the change. If it has left memory, it returns there, so
+ * that the change is one of a known run. NULL: the run is new. */
+static const struct run *restore_before(struct replica *replica, struct environment *env,
+                                        const struct run *run)
+{
+    struct tracked *known = environment_find(env, slice_of(run->id));
+    bool is_sent = !strcmp(replica->before.id, run->id);
+    if (!known && is_sent) {
+        run_share_names(&replica->before);
+        known = environment_load(env, &replica->before);
+    }
+    forget_before(replica);
+    return known ? &known->run : NULL;
+}
+
+/* Returns false if memory lacks the run. */
+static bool put(struct replica *replica, struct environment *env, struct repl_run *change)
+{
+    const struct run *known = restore_before(replica, env, &change->run);
+    bool is_whole = (change->marks & REPL_PACKETS) == REPL_PACKETS;
+    if (!known && !is_whole)
+        return false;
+    if (known)
+        repl_run_complete(change, known);
+    run_share_names(&change->run);
+    environment_put(env, &change->run, change->seq);
+    return true;
+}
+
+static void note_applied(struct replica *replica, struct environment *env)
+{
+    replica->changes++;
+    if (replica->options.applied)
+        replica->options.applied(replica->options.owner, env);
+}
+
+/* The environment may have the change already, from the database. */
+static void on_change(struct replica *replica, struct repl_run *change)
+{
+    struct followed *followed = next_in(replica, change->env, change->seq);
+    if (!followed)
+        return;
+    struct environment *env = followed->item.env;
+    if (change->seq <= env->applied) {
+        forget_before(replica);
+    } else if (!put(replica, env, change)) {
+        followed->item.is_loaded = false;
+        stop(replica, "a change of a run that is not in memory");
+        return;
+    } else {
+        note_applied(replica, env);
+    }
+    advance(replica, followed, change->seq);
+}
+
+static void on_document(struct replica *replica, const struct repl_document *change)
+{
+    struct failure why = { 0 };
+    struct followed *followed = next_in(replica, change->env, change->seq);
+    if (!followed)
+        return;
+    if (replica->options.take_document(replica->options.owner, &change->document, &why)) {
+        stop(replica, why.text);
+        return;
+    }
+    replica->changes++;
+    if (replica->accounts_applied < change->seq)
+        replica->accounts_applied = change->seq;
+    advance(replica, followed, change->seq);
+}
+
+static void on_passed(struct replica *replica, const struct repl_passed *passed)
+{
+    struct followed *followed = next_in(replica, passed->env, passed->from);
+    if (!followed)
+        return;
+    struct environment *env = followed->item.env;
+    while (env && env->applied < passed->to)
+        environment_pass(env, env->applied + 1);
+    if (!env && replica->accounts_applied < passed->to)
+        replica->accounts_applied = passed->to;
+    advance(replica, followed, passed->to);
+}
+
+/* Returns false if the time slice has ended: call it again. */
+static bool on_floor(struct replica *replica, const struct store_position *position)
+{
+    struct followed *followed = find(replica, position->env);
+    if (followed && followed->item.env &&
+        environment_purge(followed->item.env, position, &replica->purged_at))
+        return false;
+    replica->purged_at = 0;
+    return true;
+}
+
+/* ---- sums ---- */
+
+static void log_difference(const struct environment *env, const struct repl_sum *sum)
+{
+    char ours[24], theirs[24];
+    snprintf(ours, sizeof(ours), "%016llx", (unsigned long long)env->sum);
+    snprintf(theirs, sizeof(theirs), "%016llx", (unsigned long long)sum->sum);
+    log_error("memory differs from the leader's", "env", env->id, "seq",
+              log_number((int64_t)sum->seq), "runs", log_number(env->unfinished),
+              "leader_runs", log_number((int64_t)sum->count), "sum", ours, "leader_sum",
+              theirs, NULL);
+}
+
+/* Memory that is ahead of the stream cannot be compared. */
+static void on_sum(struct replica *replica, const struct repl_sum *sum)
+{
+    struct followed *followed = find(replica, sum->env);
+    const struct environment *env = followed ? followed->item.env : NULL;
+    if (!env || followed->stream != sum->seq || env->applied != sum->seq)
+        return;
+    if (env->unfinished == sum->count && env->sum == sum->sum)
+        return;
+    replica->differences++;
+    followed->item.is_loaded = false;
+    log_difference(env, sum);
+    stop(replica, "memory differs from the leader's");
+}
+
+/* ---- catching up ---- */
+
+static void follow(struct replica *replica)
+{
+    uint32_t at = 0;
+    replica->state = REPLICA_FOLLOWING;
+    replica->heard_at = loop_boot_ms(replica->loop);
+    replica->ahead = 0;
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
+        followed->is_ahead = followed->is_on && followed->stream < followed->item.target;
+        replica->ahead += followed->is_ahead;
+    }
+    loop_defer(replica->loop, &replica->applying);
+    replica_ask(replica);
+}
+
+/* Nothing has happened yet in a new environment, so memory has all of it. */
+static void note_new(struct followed *followed)
+{
+    const struct environment *env = followed->item.env;
+    if (!followed->stream && !env->applied && !env->runs.count)
+        followed->item.is_loaded = true;
+}
+
+static bool must_catch_up(const struct followed *followed)
+{
+    const struct catch_up_item *item = &followed->item;
+    return !item->is_loaded || item->is_partial || item->env->applied < followed->stream;
+}
+
+/* Returns false if an environment is unknown. */
+static bool add_items(struct replica *replica)
+{
+    for (uint32_t number = 1; number < replica->envs.count; number++) {
+        struct followed *followed = find(replica, number);
+        if (!followed)
+            continue;
+        if (!followed->item.env)
+            followed->item.env = replica->options.find(replica->options.owner, number);
+        if (!followed->item.env)
+            return false;
+        note_new(followed);
+        if (must_catch_up(followed))
+            catch_up_add(&replica->catch_up, &followed->item);
+    }
+    return true;
+}
+
+/* The accounts come first: they name the environments, and who may see them. */
+static void catch_up(struct replica *replica)
+{
+    struct followed *accounts = followed_of(replica, ENV_INSTALLATION);
+    replica->begins_again = !replica_is_idle(replica);
+    if (replica->begins_again)
+        return;
+    bool is_behind = !accounts->item.is_loaded || accounts->item.is_partial ||
+                     replica->accounts_applied < accounts->stream;
+    if (is_behind) {
+        replica->reads_accounts = accounts->item.is_partial = true;
+        replica->accounts_target = accounts->stream;
+        replica->options.read_accounts(replica->options.owner);
+        return;
+    }
+    if (!add_items(replica))
+        stop(replica, "an environment has no account");
+    else if (replica->accounts_were_read || !list_empty(&replica->catch_up.waiting))
+        catch_up_begin(&replica->catch_up);
+    else
+        follow(replica);
+}
+
+static void begin_catching(struct replica *replica)
+{
+    replica->state = REPLICA_CATCHING;
+    catch_up(replica);
+}
+
+void replica_accounts_read(struct replica *replica, enum err status)
+{
+    struct catch_up_item *accounts = &followed_of(replica, ENV_INSTALLATION)->item;
+    replica->reads_accounts = false;
+    if (!status) {
+        accounts->is_loaded = replica->accounts_were_read = true;
+        accounts->is_partial = false;
+        if (replica->accounts_applied < replica->accounts_target)
+            replica->accounts_applied = replica->accounts_target;
+    }
+    if (replica->state != REPLICA_CATCHING)
+        return;
+    if (status)
+        stop(replica, "cannot read the accounts from the database");
+    else
+        catch_up(replica);
+}
+
+/* The counters were read after the accounts. So these are no newer than they say. */
+static void note_accounts_target(struct replica *replica)
+{
+    struct store_position position =
+        replica->store->ops->position(replica->store, ENV_INSTALLATION);
+    if (replica->accounts_were_read)
+        followed_of(replica, ENV_INSTALLATION)->item.target = position.seq;
+    replica->accounts_were_read = false;
+}
+
+static void on_caught_up(struct catch_up *catching, enum store_status status)
+{
+    struct replica *replica = container_of(catching, struct replica, catch_up);
+    if (!status)
+        note_accounts_target(replica);
+    if (replica->state != REPLICA_CATCHING)
+        return;
+    if (replica->begins_again)
+        catch_up(replica);
+    else if (status)
+        stop(replica, "cannot catch up from the database");
+    else
+        follow(replica);
+}
+
+/* ---- hello ---- */
+
+static void on_hello(struct replica *replica, const struct repl_hello *hello)
+{
+    const struct replica_options *options = &replica->options;
+    if (!repl_version_common(hello->least, hello->newest)) {
+        stop(replica, "no version of replication in common");
+    } else if (strcmp(hello->head.epoch, replica->store->epoch) != 0) {
+        replica_disconnected(replica);
+        options->give_up(options->owner, "the leader has another epoch of the database");
+    } else if (hello->head.term < replica->head.term) {
+        stop(replica, "an earlier lead");
+    } else {
+        replica->head = hello->head;
+        replica->has_hello = true;
+    }
+}
+
+/* The leader's positions after its hello, or of one environment that it has got since. */
+static void on_positions(struct replica *replica, const struct repl_positions *positions)
+{
+    bool are_all = positions->count < REPL_POSITIONS_MAX;
+    for (size_t i = 0; i < positions->count; i++) {
+        const struct repl_position *position = &positions->list[i];
+        struct followed *followed = followed_of(replica, position->env);
+        followed->is_on = true;
+        followed->stream = position->seq;
+    }
+    if (are_all)
+        begin_catching(replica);
+}
+
+void replica_connected(struct replica *replica)
+{
+    struct repl_frame frame = { .kind = REPL_HELLO,
+                                .hello = { .least = REPL_VERSION_LEAST,
+                                           .newest = REPL_VERSION,
+                                           .gateway = replica->options.gateway } };
+    assert(replica->state == REPLICA_OFF);
+    memcpy(frame.hello.head.epoch, replica->store->epoch, sizeof(frame.hello.head.epoch));
+    replica->state = REPLICA_HELLO;
+    replica->heard_at = loop_boot_ms(replica->loop);
+    replica->ask_at = INT64_MAX; /* not before it follows */
+    arm(replica);
+    replica->options.send(replica->options.owner, &frame);
+}
+
+/* ---- frames ---- */
+
+/* Windows of the environment have yet to evaluate many changes. */
+static bool has_to_wait(const struct replica *replica, const struct repl_frame *frame)
+{
+    if (frame->kind != REPL_CHANGE)
+        return false;
+    const struct followed *followed = find(replica, frame->run.env);
+    return followed && evaluation_is_full(&followed->item.env->evaluation);
+}
+
+/* Returns false if the frame must be applied again, later. */
+static bool apply(struct replica *replica, struct repl_frame *frame)
+{
+    if (has_to_wait(replica, frame))
+        return false;
+    switch (frame->kind) {
+    case REPL_POSITIONS: on_positions(replica, &frame->positions); break;
+    case REPL_BEFORE: on_before(replica, &frame->run); break;
+    case REPL_CHANGE: on_change(replica, &frame->run); break;
+    case REPL_DOCUMENT: on_document(replica, &frame->document); break;
+    case REPL_PASSED: on_passed(replica, &frame->passed); break;
+    case REPL_FLOOR: return on_floor(replica, &frame->floor);
+    case REPL_BEAT: on_beat(replica, &frame->beat); break;
+    case REPL_SUM: on_sum(replica, &frame->sum); break;
+    default: stop(replica, "an unexpected frame"); break;
+    }
+    return true;
+}
+
+static bool may_apply(const struct replica *replica)
+{
+    return replica->state == REPLICA_FOLLOWING && !list_empty(&replica->waiting);
+}
+
+static void apply_some(struct deferred *applying)
+{
+    struct replica *replica = container_of(applying, struct replica, applying);
+    struct timeslice timeslice = loop_timeslice(replica->loop);
+    while (may_apply(replica) && timeslice_left(&timeslice)) {
+        struct waiting_frame *first = take_first(replica);
+        if (!apply(replica, &first->frame)) {
+            put_back(replica, first);
+            break;
+        }
+        waiting_frame_destroy(first);
+    }
+    if (may_apply(replica))
+        loop_defer(replica->loop, applying);
+}
+
+static void keep(struct replica *replica, const struct repl_frame *frame, size_t bytes)
+{
+    struct waiting_frame *waiting = mem_new(struct waiting_frame);
+    *waiting = (struct waiting_frame){ .frame = *frame, .bytes = bytes };
+    list_append(&replica->waiting, &waiting->link);
+    replica->waiting_bytes += bytes;
+    if (replica->waiting_bytes > REPLICA_WAITING_MAX)
+        stop(replica, "too many changes have waited for the database");
+    else if (may_apply(replica))
+        loop_defer(replica->loop, &replica->applying);
+}
+
+static void receive_hello(struct replica *replica, const struct repl_frame *frame)
+{
+    if (frame->kind == REPL_HELLO && !replica->has_hello)
+        on_hello(replica, &frame->hello);
+    else if (frame->kind == REPL_POSITIONS && replica->has_hello)
+        on_positions(replica, &frame->positions);
+    else
+        stop(replica, "an unexpected frame before the positions");
+}
+
+void replica_receive(struct replica *replica, struct repl_frame *frame, size_t bytes)
+{
+    bool at_once = replica->state == REPLICA_FOLLOWING && list_empty(&replica->waiting);
+    bool is_done = true;
+    replica->bytes += bytes;
+    if (replica->state != REPLICA_OFF && frame->kind == REPL_END)
+        stop(replica, frame->end.why);
+    else if (replica->state == REPLICA_HELLO)
+        receive_hello(replica, frame);
+    else if (replica->state != REPLICA_OFF)
+        is_done = at_once && apply(replica, frame);
+    if (is_done)
+        repl_frame_finish(frame);
+    else
+        keep(replica, frame, bytes);
+}

@@ -1,0 +1,281 @@
+/* source.c - frames from the leader to its followers. */
+#include "core/replication/source.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+enum { SUMS_MS = 10 * 1000, SUMMED_AT_ONCE = 64 };
+
+static void on_time(struct timer *timer);
+static void sum_some(struct deferred *summing);
+
+void source_init(struct source *source, struct loop *loop,
+                 const struct source_options *options)
+{
+    *source = (struct source){ .loop = loop, .options = *options };
+    source->summing.fn = sum_some;
+    list_init(&source->summing.link);
+    list_init(&source->followers);
+}
+
+static void stop_sums(struct source *source)
+{
+    timers_clear(loop_timers(source->loop), &source->timer);
+    loop_cancel_deferred(&source->summing);
+}
+
+void source_finish(struct source *source)
+{
+    assert(list_empty(&source->followers));
+    stop_sums(source);
+    free(source->summed);
+}
+
+static void send(struct source *source, struct source_follower *to,
+                 const struct repl_frame *frame)
+{
+    source->options.send(source->options.owner, to, frame);
+}
+
+static void end(struct source *source, struct source_follower *follower, const char *why)
+{
+    source_leave(source, follower);
+    source->options.end(source->options.owner, follower, why);
+}
+
+/* ---- sums ---- */
+
+/* Forgets which environments were compared: a new follower has compared none. */
+static void sum_all(struct source *source)
+{
+    for (uint32_t i = 0; i < source->summed_count; i++)
+        source->summed[i] = 0;
+}
+
+static uint64_t *summed(struct source *source, uint32_t number)
+{
+    if (number >= source->summed_count) {
+        source->summed = mem_resize(source->summed, (number + 1) * sizeof(uint64_t));
+        while (source->summed_count <= number)
+            source->summed[source->summed_count++] = 0;
+    }
+    return &source->summed[number];
+}
+
+static void send_sum(struct source *source, const struct environment *env)
+{
+    uint64_t *last = summed(source, env->number);
+    struct repl_frame frame = { .kind = REPL_SUM,
+                                .sum = { .env = env->number,
+                                         .seq = env->applied,
+                                         .count = env->unfinished,
+                                         .sum = env->sum } };
+    if (*last == env->applied + 1)
+        return;
+    *last = env->applied + 1;
+    send(source, NULL, &frame);
+}
+
+static void arm(struct source *source)
+{
+    struct timers *timers = loop_timers(source->loop);
+    loop_set_timer(source->loop, &source->timer, timers_kind(timers, on_time), SUMS_MS);
+}
+
+static void sum_some(struct deferred *summing)
+{
+    struct source *source = container_of(summing, struct source, summing);
+    struct timeslice timeslice = loop_timeslice(source->loop);
+    while (timeslice_left_every(&timeslice, SUMMED_AT_ONCE)) {
+        struct environment *env =
+            source->options.next(source->options.owner, &source->sum_at);
+        if (!env) {
+            arm(source);
+            return;
+        }
+        send_sum(source, env);
+    }
+    loop_defer(source->loop, summing);
+}
+
+static void on_time(struct timer *timer)
+{
+    struct source *source = container_of(timer, struct source, timer);
+    source->sum_at = 0;
+    loop_defer(source->loop, &source->summing);
+}
+
+/* ---- followers ---- */
+
+static void join(struct source *source, struct source_follower *follower)
+{
+    if (list_empty(&source->followers))
+        arm(source);
+    sum_all(source);
+    follower->is_on = true;
+    list_append(&source->followers, &follower->link);
+}
+
+void source_leave(struct source *source, struct source_follower *follower)
+{
+    if (!follower->is_on)
+        return;
+    follower->is_on = false;
+    list_remove(&follower->link);
+    if (list_empty(&source->followers))
+        stop_sums(source);
+}
+
+void source_end_all(struct source *source, const char *why)
+{
+    while (!list_empty(&source->followers))
+        end(source, container_of(source->followers.next, struct source_follower, link),
+            why);
+}
+
+static void send_hello(struct source *source, struct source_follower *follower,
+                       uint32_t version)
+{
+    struct repl_frame frame = { .kind = REPL_HELLO,
+                                .hello = { .least = version,
+                                           .newest = version,
+                                           .gateway = source->options.gateway,
+                                           .head = source->options.head } };
+    send(source, follower, &frame);
+}
+
+/* The last frame has less than REPL_POSITIONS_MAX positions, maybe none. */
+static void send_positions(struct source *source, struct source_follower *follower)
+{
+    struct repl_position list[REPL_POSITIONS_MAX];
+    struct repl_frame frame = { .kind = REPL_POSITIONS,
+                                .positions = { .list = list, .count = 1 } };
+    uint32_t at = 0;
+    list[0] = (struct repl_position){ ENV_INSTALLATION, source->options.accounts_seq };
+    for (struct environment *env;
+         (env = source->options.next(source->options.owner, &at));) {
+        list[frame.positions.count++] = (struct repl_position){ env->number, env->applied };
+        if (frame.positions.count < REPL_POSITIONS_MAX)
+            continue;
+        send(source, follower, &frame);
+        frame.positions.count = 0;
+        if (!follower->is_on)
+            return; /* its connection has ended */
+    }
+    send(source, follower, &frame);
+}
+
+static const char *refusal(const struct source *source,
+                           const struct source_follower *follower,
+                           const struct repl_hello *hello)
+{
+    if (follower->is_on)
+        return "a second hello";
+    if (!repl_version_common(hello->least, hello->newest))
+        return "no version of replication in common";
+    if (!source->options.left_ms(source->options.owner))
+        return "this leader is in doubt";
+    return NULL;
+}
+
+static void answer_hello(struct source *source, struct source_follower *follower,
+                         const struct repl_hello *hello)
+{
+    const char *why = refusal(source, follower, hello);
+    if (why) {
+        end(source, follower, why);
+        return;
+    }
+    follower->gateway = hello->gateway;
+    join(source, follower);
+    send_hello(source, follower, repl_version_common(hello->least, hello->newest));
+    if (follower->is_on)
+        send_positions(source, follower);
+}
+
+static void answer_ask(struct source *source, struct source_follower *follower,
+                       uint64_t number)
+{
+    int64_t left = source->options.left_ms(source->options.owner);
+    struct repl_frame frame = {
+        .kind = REPL_BEAT,
+        .beat = { .head = source->options.head, .number = number, .left_ms = left }
+    };
+    if (left > 0)
+        send(source, follower, &frame);
+}
+
+void source_receive(struct source *source, struct source_follower *follower,
+                    const struct repl_frame *frame)
+{
+    if (frame->kind == REPL_HELLO)
+        answer_hello(source, follower, &frame->hello);
+    else if (frame->kind == REPL_ASK && follower->is_on)
+        answer_ask(source, follower, frame->ask.number);
+    else
+        end(source, follower, "an unexpected frame");
+}
+
+/* ---- changes ---- */
+
+static void send_run(struct source *source, enum repl_kind kind, uint32_t env,
+                     const struct run *run, unsigned marks)
+{
+    struct repl_frame frame = {
+        .kind = kind, .run = { .env = env, .seq = run->rev, .marks = marks, .run = *run }
+    };
+    struct run *sent = &frame.run.run;
+    if (!(marks & MARK_PAYLOAD))
+        sent->payload = sent->metadata_seed = NULL;
+    if (!(marks & MARK_METADATA))
+        sent->metadata = NULL;
+    if (!(marks & MARK_OUTPUT))
+        sent->output = sent->error = NULL;
+    send(source, NULL, &frame);
+}
+
+static void send_document(struct source *source, const struct change *change)
+{
+    struct repl_frame frame = {
+        .kind = REPL_DOCUMENT, .document = { change->env, change->seq, change->document }
+    };
+    if (change->env != ENV_INSTALLATION || !repl_document_follows(change->document.kind))
+        frame = (struct repl_frame){ .kind = REPL_PASSED,
+                                     .passed = { change->env, change->seq, change->seq } };
+    send(source, NULL, &frame);
+}
+
+void source_apply(struct source *source, const struct run *before,
+                  const struct change *change)
+{
+    if (change->env == ENV_INSTALLATION)
+        source->options.accounts_seq = change->seq;
+    if (list_empty(&source->followers))
+        return;
+    if (change->kind == CHANGE_DOCUMENT) {
+        send_document(source, change);
+        return;
+    }
+    if (before && run_is_final(before))
+        send_run(source, REPL_BEFORE, change->env, before, REPL_PACKETS);
+    send_run(source, REPL_CHANGE, change->env, &change->run,
+             change->expected ? change->marks : change->marks | REPL_PACKETS);
+}
+
+void source_add(struct source *source, const struct environment *env)
+{
+    struct repl_position position = { env->number, env->applied };
+    struct repl_frame frame = { .kind = REPL_POSITIONS,
+                                .positions = { .list = &position, .count = 1 } };
+    if (!list_empty(&source->followers))
+        send(source, NULL, &frame);
+}
+
+void source_floor(struct source *source, const struct store_position *position)
+{
+    struct repl_frame frame = { .kind = REPL_FLOOR, .floor = *position };
+    if (!list_empty(&source->followers))
+        send(source, NULL, &frame);
+}
