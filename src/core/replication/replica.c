@@ -329,8 +329,10 @@ static void on_sum(struct replica *replica, const struct repl_sum *sum)
     const struct environment *env = followed ? followed->item.env : NULL;
     if (!env || followed->stream != sum->seq || env->applied != sum->seq)
         return;
-    if (env->unfinished == sum->count && env->sum == sum->sum)
+    if (env->unfinished == sum->count && env->sum == sum->sum) {
+        replica->equals++;
         return;
+    }
     replica->differences++;
     followed->item.is_loaded = false;
     log_difference(env, sum);

@@ -66,9 +66,10 @@ struct replica {
     struct store *store;
     struct replica_options options;
     enum replica_state state;
-    struct repl_head head; /* of the leader; of the last one while OFF */
-    uint64_t answered;     /* number of the last ask that a beat has answered */
-    uint64_t changes, bytes, differences; /* so far: applied; received; of sums */
+    struct repl_head head;        /* of the leader; of the last one while OFF */
+    uint64_t answered;            /* number of the last ask that a beat has answered */
+    uint64_t changes, bytes;      /* so far: applied; received */
+    uint64_t equals, differences; /* so far: of sums that were compared */
 
     /* Private to replica.c. */
     bool has_hello;

@@ -31,7 +31,6 @@ struct peer_server {
     unsigned strangers;
     uint32_t handshake_kind;
     int64_t warned_ms; /* when a refused stranger was logged last */
-    void (*closed)(void *owner);
 };
 
 /* A message that waits until the peer has read what was sent before. */
@@ -53,7 +52,7 @@ struct peer_conn {
     struct peer_mac *in, *out;
     struct list waiting; // unsent_message::link
     size_t waiting_bytes;
-    void *data;
+    void *owner;
     struct list link; // peer_server::all
 };
 
@@ -70,14 +69,14 @@ void peer_message_finish(struct peer_message *message)
     bytes_clear(&message->frame);
 }
 
-void peer_conn_set_data(struct peer_conn *peer, void *data)
+void peer_conn_set_owner(struct peer_conn *peer, void *owner)
 {
-    peer->data = data;
+    peer->owner = owner;
 }
 
-void *peer_conn_data(const struct peer_conn *peer)
+void *peer_conn_owner(const struct peer_conn *peer)
 {
-    return peer->data;
+    return peer->owner;
 }
 
 uint64_t peer_conn_id(const struct peer_conn *peer)
@@ -333,23 +332,36 @@ static void accept_stranger(struct peer_server *server, struct exchange *x, uint
     send_opening(peer);
 }
 
+static void answer(struct exchange *x, int status)
+{
+    struct slice headers = status == 503 ? SLICE("retry-after: 1\r\n") : SLICE("");
+    http_reply(x, status, headers, (struct slice){ 0 });
+}
+
 static void on_head(void *owner, struct exchange *x)
 {
+    struct slice protocols = http_header(x, "sec-websocket-protocol");
     (void)owner;
-    (void)x;
+    if (x->method != HTTP_GET_ || !slice_is(x->path, PEER_TARGET) ||
+        !http_list_has(protocols, PEER_PROTOCOL))
+        answer(x, 404);
 }
 
 static void on_request(void *owner, struct exchange *x)
 {
     struct peer_server *server = owner;
     uint64_t id = server->options.leader_id(server->options.owner);
-    struct slice protocols = http_header(x, "sec-websocket-protocol");
-    if (!slice_is(x->path, PEER_TARGET) || !http_list_has(protocols, PEER_PROTOCOL))
-        http_reply(x, 404, (struct slice){ 0 }, (struct slice){ 0 });
-    else if (!id || server->strangers >= PEER_STRANGERS_MAX)
-        http_reply(x, 503, SLICE("retry-after: 1\r\n"), (struct slice){ 0 });
+    if (!id || server->strangers >= PEER_STRANGERS_MAX)
+        answer(x, 503);
     else
         accept_stranger(server, x, id);
+}
+
+/* Ends the exchange: a body was refused, or the peer left before its request was complete. */
+static void on_refused(void *owner, struct exchange *x)
+{
+    (void)owner;
+    answer(x, 400);
 }
 
 /* ---- making ---- */
@@ -361,7 +373,7 @@ enum err peer_server_create(struct loop *loop, const struct peer_server_options 
     const struct server_options http = {
         .listeners = options->address,
         .listener_count = 1,
-        .handler = { .on_head = on_head, .on_request = on_request },
+        .handler = { .on_head = on_head, .on_request = on_request, .on_gone = on_refused },
         .owner = server,
         .head_timeout_ms = HEAD_MS,
         .connections_max = CONNECTIONS_MAX,
@@ -399,14 +411,18 @@ void peer_server_show(struct peer_server *server, struct certificates *certifica
 static void on_http_closed(struct server *http)
 {
     struct peer_server *server = server_owner(http);
-    server->closed(server->options.owner);
+    server->options.closed(server->options.owner);
     free(server);
 }
 
-void peer_server_close(struct peer_server *server, void (*closed)(void *owner))
+void peer_server_end_all(struct peer_server *server, const char *why)
 {
-    server->closed = closed;
     list_each (link, &server->all)
-        end(container_of(link, struct peer_conn, link), "this gateway ends");
+        end(container_of(link, struct peer_conn, link), why);
+}
+
+void peer_server_close(struct peer_server *server)
+{
+    peer_server_end_all(server, "this gateway ends");
     server_close(server->http, on_http_closed);
 }

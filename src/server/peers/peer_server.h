@@ -48,6 +48,8 @@ struct peer_server_options {
     /* The last callback for a peer; it is freed when this returns. Never called from inside
      * a function below. */
     void (*on_gone)(void *owner, struct peer_conn *peer, const char *why);
+    /* peer_server_close has ended. */
+    void (*closed)(void *owner);
     void *owner;
 };
 
@@ -58,16 +60,19 @@ enum err peer_server_create(struct loop *loop, const struct peer_server_options 
 /* Returns the port on which it listens. */
 int peer_server_port(const struct peer_server *server);
 
+/* Ends all connections, as peer_conn_end does, also those of strangers. */
+void peer_server_end_all(struct peer_server *server, const char *why);
+
 /* Closes all connections, calls on_gone for each peer, and then closed. The memory is freed
  * once closed has returned. */
-void peer_server_close(struct peer_server *server, void (*closed)(void *owner));
+void peer_server_close(struct peer_server *server);
 
 /* Sets the certificates of connections accepted from now on; takes a reference. */
 void peer_server_show(struct peer_server *server, struct certificates *certificates);
 
-/* The owner's data. */
-void peer_conn_set_data(struct peer_conn *peer, void *data);
-void *peer_conn_data(const struct peer_conn *peer);
+/* A pointer of the owner of the server, for its callbacks. */
+void peer_conn_set_owner(struct peer_conn *peer, void *owner);
+void *peer_conn_owner(const struct peer_conn *peer);
 
 /* Returns the peer's store_gateway::id, and its address for logs. */
 uint64_t peer_conn_id(const struct peer_conn *peer);

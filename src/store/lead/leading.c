@@ -467,6 +467,11 @@ void leading_hand_over(struct leading *leading, void (*on_left_fn)(void *owner))
     leading->store->ops->leave(leading->store, &leading->leave);
 }
 
+uint64_t leading_me(const struct leading *leading)
+{
+    return leading->me;
+}
+
 const struct store_gateway *leading_leader(const struct leading *leading)
 {
     bool other = leading->state == STANDBY && leading->last_leader != leading->me;
@@ -490,4 +495,11 @@ const char *leading_why_not(const struct leading *leading)
     bool silent = leading->store->ops->beat &&
                   observation_doubts(&leading->observation, loop_boot_ms(leading->loop));
     return silent ? "no_beat" : NULL;
+}
+
+int64_t leading_left_ms(const struct leading *leading)
+{
+    if (leading_why_not(leading))
+        return 0;
+    return observation_doubts_in(&leading->observation, loop_boot_ms(leading->loop));
 }

@@ -74,6 +74,13 @@ bool leading_has_successor(const struct leading *leading);
  * seconds. No other callback is called afterwards. */
 void leading_hand_over(struct leading *leading, void (*on_left)(void *owner));
 
+/* Returns our own number; 0: the database has not responded yet. */
+uint64_t leading_me(const struct leading *leading);
+
+/* Returns for how long from now this gateway leads for certain, even if no beat gets a
+ * response; 0: it does not, or doubts it. */
+int64_t leading_left_ms(const struct leading *leading);
+
 /* Returns the gateway that leads, as of the last response while this one stands by.
  *
  * NULL: this one leads, no gateway does, or the database has not responded yet. Valid until

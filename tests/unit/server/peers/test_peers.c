@@ -90,7 +90,8 @@ static void start_leader(size_t unsent_max)
                                            .leader_id = leader_id,
                                            .on_peer = on_peer,
                                            .on_message = on_peer_message,
-                                           .on_gone = on_gone };
+                                           .on_gone = on_gone,
+                                           .closed = on_server_closed };
     if (peer_server_create(scene.loop, &options, &scene.server, &why))
         fail_msg("%s", why.text);
 }
@@ -189,7 +190,7 @@ static int close_scene(void **state)
         }
         buf_finish(&follower->heard);
     }
-    peer_server_close(scene.server, on_server_closed);
+    peer_server_close(scene.server);
     until(&scene.closed);
     assert_int_equal(scene.gone, scene.peer_count);
     buf_finish(&scene.heard);

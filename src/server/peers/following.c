@@ -1,0 +1,313 @@
+/* following.c - connects to the leader, again and again, and hands its frames to the replica. */
+#include "server/peers/following.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "core/replication/frame_codec.h"
+#include "server/peers/peer_link.h"
+
+enum {
+    LOOK_MS = 200, /* between looks at who leads */
+    PAUSE_MS = 200,
+    PAUSE_MAX_MS = 5 * 1000,
+    LASTING_MS = 10 * 1000, /* after a connection of this time the pause is short again */
+    LOG_AGAIN_MS = 60 * 1000,
+};
+
+struct following {
+    struct loop *loop;
+    struct following_options options;
+    struct replica replica;
+    struct timer timer;
+    struct peer_link *link; /* NULL: not connected */
+    uint64_t leader;        /* of the link */
+    char name[sizeof(((struct store_gateway *)0)->name)];
+    bool is_open;     /* the link is authenticated */
+    bool was_current; /* the replica has followed on this link; logged */
+    bool ended;
+    int64_t opened_ms, retry_ms, pause_ms;
+    char logged[160]; /* why it could not connect, when that was logged last */
+    int64_t logged_ms;
+};
+
+static int64_t now_of(const struct following *following)
+{
+    return loop_now_ms(following->loop);
+}
+
+static bool is_same(const struct following *following, const struct store_gateway *leader)
+{
+    return leader && leader->id == following->leader;
+}
+
+int64_t following_left_ms(struct following *following)
+{
+    bool leads = is_same(following, following->options.leader(following->options.owner));
+    return leads ? replica_left_ms(&following->replica) : 0;
+}
+
+/* ---- logging ---- */
+
+/* A reason is logged once, and again after a minute. */
+static void log_failure(struct following *following, const char *why)
+{
+    int64_t now_ms = now_of(following);
+    if (!strcmp(following->logged, why) && now_ms < following->logged_ms + LOG_AGAIN_MS)
+        return;
+    snprintf(following->logged, sizeof(following->logged), "%s", why);
+    following->logged_ms = now_ms;
+    log_warn("cannot follow the leader; retrying", "leader", following->name, "reason", why,
+             NULL);
+}
+
+static void log_end(struct following *following, const char *why)
+{
+    if (following->was_current)
+        log_warn("no longer follows", "leader", following->name, "reason", why, NULL);
+    else if (!following->ended)
+        log_failure(following, why);
+}
+
+/* Returns since when the newest answered ask was in flight: what the leader had applied then
+ * is in memory. 0: none was answered on this connection. */
+static int64_t lag_ms(const struct following *following)
+{
+    const struct replica *replica = &following->replica;
+    if (replica->state != REPLICA_FOLLOWING || !replica->answered)
+        return 0;
+    return loop_boot_ms(following->loop) -
+           replica->asked_at[replica->answered % REPLICA_ASKS];
+}
+
+static void note_current(struct following *following)
+{
+    bool is_current = following->replica.state == REPLICA_FOLLOWING;
+    metrics[M_FOLLOWS] = following_left_ms(following) > 0;
+    metrics[M_REPLICATION_LAG_MS] = lag_ms(following);
+    metrics[M_SUMS_EQUAL] = (int64_t)following->replica.equals;
+    metrics[M_SUMS_DIFFERENT] = (int64_t)following->replica.differences;
+    metrics[M_REPLICATION_WAITING] = (int64_t)following->replica.waiting_bytes;
+    if (!is_current || following->was_current)
+        return;
+    following->was_current = true;
+    following->logged[0] = '\0';
+    log_info("follows", "leader", following->name, NULL);
+}
+
+/* ---- the link ---- */
+
+/* Ends trust with the connection, not when that has closed. */
+static void cut(struct following *following, const char *why)
+{
+    replica_disconnected(&following->replica);
+    peer_link_cut(following->link, why);
+}
+
+/* Doubles the pause, of which the last half is drawn: followers of a dead leader do not all
+ * come at once. */
+static void set_retry(struct following *following)
+{
+    int64_t pause_ms = following->pause_ms;
+    bool lasted =
+        following->is_open && now_of(following) - following->opened_ms >= LASTING_MS;
+    if (!pause_ms || lasted)
+        pause_ms = PAUSE_MS;
+    following->retry_ms = now_of(following) + pause_ms / 2 +
+                          (int64_t)random_below((uint64_t)(pause_ms / 2) + 1);
+    following->pause_ms = 2 * pause_ms < PAUSE_MAX_MS ? 2 * pause_ms : PAUSE_MAX_MS;
+}
+
+static void on_open(void *owner)
+{
+    struct following *following = owner;
+    following->is_open = true;
+    following->opened_ms = now_of(following);
+    following->replica.options.gateway = following->options.me(following->options.owner);
+    replica_connected(&following->replica);
+}
+
+static void on_message(void *owner, struct slice message)
+{
+    struct following *following = owner;
+    size_t bytes = message.len;
+    struct failure why;
+    while (following->replica.state != REPLICA_OFF) {
+        struct repl_frame frame = { 0 };
+        if (repl_read(&message, &frame, &why)) {
+            cut(following, why.text);
+            return;
+        }
+        if (frame.kind == REPL_NONE)
+            return;
+        replica_receive(&following->replica, &frame, bytes);
+        bytes = 0; /* counted with the first frame */
+    }
+}
+
+static void on_closed(void *owner, const char *why)
+{
+    struct following *following = owner;
+    following->link = NULL;
+    replica_disconnected(&following->replica);
+    log_end(following, why);
+    set_retry(following);
+    following->is_open = following->was_current = false;
+}
+
+static void open_link(struct following *following, const struct store_gateway *leader)
+{
+    struct peer_link_options options = { .url = leader->peer_url,
+                                         .leader = leader->id,
+                                         .me = following->options.me(
+                                             following->options.owner),
+                                         .vault = following->options.vault,
+                                         .trust = following->options.trust,
+                                         .on_open = on_open,
+                                         .on_message = on_message,
+                                         .on_closed = on_closed,
+                                         .owner = following };
+    struct failure why;
+    following->leader = leader->id;
+    snprintf(following->name, sizeof(following->name), "%s", leader->name);
+    if (!peer_link_open(following->loop, &options, &following->link, &why))
+        return;
+    following->link = NULL;
+    log_failure(following, why.text);
+    set_retry(following);
+}
+
+/* ---- the replica ---- */
+
+static void on_send(void *owner, const struct repl_frame *frame)
+{
+    struct following *following = owner;
+    struct buf content = { 0 };
+    repl_write(frame, &content);
+    peer_link_send(following->link, buf_slice(&content));
+    buf_finish(&content);
+}
+
+static void on_end(void *owner, const char *why)
+{
+    struct following *following = owner;
+    peer_link_cut(following->link, why);
+}
+
+/* The callbacks of the replica have one owner. These pass on those that are the gateway's. */
+
+static void on_give_up(void *owner, const char *why)
+{
+    struct following *following = owner;
+    peer_link_cut(following->link, why);
+    following->options.replica.give_up(following->options.owner, why);
+}
+
+static struct environment *on_find(void *owner, uint32_t number)
+{
+    const struct following *following = owner;
+    return following->options.replica.find(following->options.owner, number);
+}
+
+static enum err on_document(void *owner, const struct document *document,
+                            struct failure *why)
+{
+    const struct following *following = owner;
+    return following->options.replica.take_document(following->options.owner, document,
+                                                    why);
+}
+
+static void on_read_accounts(void *owner)
+{
+    const struct following *following = owner;
+    following->options.replica.read_accounts(following->options.owner);
+}
+
+static void on_applied(void *owner, struct environment *env)
+{
+    const struct following *following = owner;
+    following->options.replica.applied(following->options.owner, env);
+}
+
+/* ---- looking for a leader ---- */
+
+static bool may_connect(const struct following *following,
+                        const struct store_gateway *leader)
+{
+    return leader && leader->peer_url[0] && replica_is_idle(&following->replica) &&
+           following->options.me(following->options.owner) &&
+           (now_of(following) >= following->retry_ms || !is_same(following, leader));
+}
+
+static void look(struct following *following)
+{
+    const struct store_gateway *leader =
+        following->options.leader(following->options.owner);
+    if (following->link && !is_same(following, leader))
+        cut(following, "the database names another leader, or none");
+    else if (!following->link && may_connect(following, leader))
+        open_link(following, leader);
+    note_current(following);
+}
+
+static void on_look(struct timer *timer)
+{
+    struct following *following = container_of(timer, struct following, timer);
+    look(following);
+    loop_set_timer(following->loop, timer, timer->kind, LOOK_MS);
+}
+
+/* ---- making ---- */
+
+struct following *following_create(struct loop *loop,
+                                   const struct following_options *options)
+{
+    struct following *following = mem_new(struct following);
+    struct replica_options replica = { .send = on_send,
+                                       .end = on_end,
+                                       .give_up = on_give_up,
+                                       .find = on_find,
+                                       .take_document = on_document,
+                                       .read_accounts = on_read_accounts,
+                                       .applied =
+                                           options->replica.applied ? on_applied : NULL,
+                                       .owner = following };
+    following->loop = loop;
+    following->options = *options;
+    replica_init(&following->replica, loop, options->store, &replica);
+    loop_set_timer(loop, &following->timer, timers_kind(loop_timers(loop), on_look),
+                   LOOK_MS);
+    return following;
+}
+
+void following_end(struct following *following, const char *why)
+{
+    following->ended = true;
+    timers_clear(loop_timers(following->loop), &following->timer);
+    if (following->link)
+        peer_link_cut(following->link, why);
+    replica_disconnected(&following->replica);
+    metrics[M_FOLLOWS] = 0;
+}
+
+struct replica *following_replica(struct following *following)
+{
+    return &following->replica;
+}
+
+bool following_may_end(const struct following *following)
+{
+    return following->ended && !following->link && replica_is_idle(&following->replica);
+}
+
+void following_destroy(struct following *following)
+{
+    if (!following)
+        return;
+    replica_finish(&following->replica);
+    free(following);
+}

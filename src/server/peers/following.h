@@ -1,0 +1,47 @@
+/* following.h - keeps this gateway connected to the leader while it stands by.
+ *
+ *   the database names a leader with a peer_url ─► peer_link ─► replica (core/replication)
+ *        ▲                                             │
+ *        └── a pause, longer each time, up to 5 s ─────┘ the connection ends
+ *
+ * Memory stays when a connection ends, and the next one continues from it. */
+#pragma once
+
+#include "core/replication/replica.h"
+#include "net/client/trust.h"
+
+struct following;
+struct vault;
+
+struct following_options {
+    struct store *store;
+    const struct vault *vault;
+    const struct trust *trust; /* for https; NULL: such a leader is not followed */
+    /* Returns our store_gateway::id; 0: not known yet. */
+    uint64_t (*me)(void *owner);
+    /* Returns the gateway that leads; NULL: none, or this one (leading_leader). */
+    const struct store_gateway *(*leader)(void *owner);
+    void *owner;
+    /* Its gateway, send and end are ignored. */
+    struct replica_options replica;
+};
+
+/* Looks for a leader from now on. */
+struct following *following_create(struct loop *loop,
+                                   const struct following_options *options);
+
+/* Ends the connection for good: this gateway leads, or stops. The replica stays. */
+void following_end(struct following *following, const char *why);
+
+/* Returns for how long from now memory may be shown: 0 if the database names another leader by
+ * now, otherwise replica_left_ms. */
+int64_t following_left_ms(struct following *following);
+
+struct replica *following_replica(struct following *following);
+
+/* Returns true once nothing is in flight after following_end. Poll it before the store is
+ * closed. */
+bool following_may_end(const struct following *following);
+
+/* Requires following_may_end. Ignores NULL. */
+void following_destroy(struct following *following);

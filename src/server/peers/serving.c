@@ -1,0 +1,263 @@
+/* serving.c - collects the frames of a turn in one message for all followers.
+ *
+ * A frame for one follower, such as a beat, is sent alone, after those that were collected
+ * before it: each follower gets every frame in the order in which the source made them. */
+#include "server/peers/serving.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "core/replication/frame_codec.h"
+
+enum { COLLECTED_MAX = 256 << 10 }; /* bytes after which a message is sent in the turn */
+
+struct serving {
+    struct loop *loop;
+    struct serving_options options;
+    struct peer_server *server;
+    bool leads;     /* peers are accepted */
+    bool has_begun; /* source is initialized */
+    struct source source;
+    struct source_options asked; /* next, left_ms and owner: the gateway's */
+    unsigned followers;
+    struct buf collected; /* frames for all followers */
+    struct flusher flusher;
+};
+
+/* A peer, and the source's part of it. */
+struct served {
+    struct source_follower follower;
+    struct peer_conn *peer;
+    bool is_counted; /* among serving::followers */
+};
+
+/* ---- sending ---- */
+
+static void send_to_all(struct serving *serving)
+{
+    struct peer_message message;
+    peer_message_make(&message, buf_slice(&serving->collected));
+    buf_clear(&serving->collected);
+    list_each (link, &serving->source.followers) {
+        struct source_follower *follower = container_of(link, struct source_follower, link);
+        peer_conn_send(container_of(follower, struct served, follower)->peer, &message);
+    }
+    peer_message_finish(&message);
+}
+
+static void flush(struct serving *serving)
+{
+    if (serving->collected.len)
+        send_to_all(serving);
+}
+
+static bool on_flush(struct flusher *flusher)
+{
+    flush(container_of(flusher, struct serving, flusher));
+    return false;
+}
+
+static void send_to_one(struct serving *serving, struct served *served,
+                        const struct repl_frame *frame)
+{
+    struct peer_message message;
+    struct buf content = { 0 };
+    flush(serving);
+    repl_write(frame, &content);
+    peer_message_make(&message, buf_slice(&content));
+    peer_conn_send(served->peer, &message);
+    peer_message_finish(&message);
+    buf_finish(&content);
+}
+
+static void on_send(void *owner, struct source_follower *to, const struct repl_frame *frame)
+{
+    struct serving *serving = owner;
+    if (to) {
+        send_to_one(serving, container_of(to, struct served, follower), frame);
+        return;
+    }
+    repl_write(frame, &serving->collected);
+    if (serving->collected.len >= COLLECTED_MAX)
+        flush(serving);
+    else
+        loop_wake(serving->loop, &serving->flusher);
+}
+
+/* ---- ending ---- */
+
+static void on_end(void *owner, struct source_follower *follower, const char *why)
+{
+    struct repl_frame frame = { .kind = REPL_END };
+    struct served *served = container_of(follower, struct served, follower);
+    snprintf(frame.end.why, sizeof(frame.end.why), "%s", why);
+    send_to_one(owner, served, &frame);
+    peer_conn_end(served->peer, why);
+}
+
+static void count_followers(struct serving *serving, int more)
+{
+    serving->followers += (unsigned)more;
+    metrics[M_FOLLOWERS] = serving->followers;
+}
+
+static void on_gone(void *owner, struct peer_conn *peer, const char *why)
+{
+    struct serving *serving = owner;
+    struct served *served = peer_conn_owner(peer);
+    source_leave(&serving->source, &served->follower);
+    if (served->is_counted)
+        count_followers(serving, -1);
+    log_info(served->is_counted ? "a follower has left" : "a peer was refused", "gateway",
+             log_number((int64_t)peer_conn_id(peer)), "client", peer_conn_address(peer),
+             "reason", why, NULL);
+    free(served);
+}
+
+/* ---- receiving ---- */
+
+static uint64_t leader_id(void *owner)
+{
+    const struct serving *serving = owner;
+    return serving->leads ? serving->source.options.gateway : 0;
+}
+
+static void on_peer(void *owner, struct peer_conn *peer)
+{
+    struct served *served = mem_new(struct served);
+    (void)owner;
+    served->peer = peer;
+    peer_conn_set_owner(peer, served);
+}
+
+/* Frames that were collected before belong to the followers of that time. */
+static void take_frame(struct serving *serving, struct served *served,
+                       const struct repl_frame *frame)
+{
+    flush(serving);
+    source_receive(&serving->source, &served->follower, frame);
+    if (served->is_counted || !served->follower.is_on)
+        return;
+    served->is_counted = true;
+    count_followers(serving, 1);
+    log_info("a gateway follows", "gateway",
+             log_number((int64_t)peer_conn_id(served->peer)), "client",
+             peer_conn_address(served->peer), NULL);
+}
+
+/* A peer has proved its id. It cannot take part as another gateway. */
+static bool is_of(const struct peer_conn *peer, const struct repl_frame *frame)
+{
+    return frame->kind != REPL_HELLO || frame->hello.gateway == peer_conn_id(peer);
+}
+
+static void on_message(void *owner, struct peer_conn *peer, struct slice message)
+{
+    struct serving *serving = owner;
+    struct served *served = peer_conn_owner(peer);
+    struct repl_frame frame = { 0 };
+    struct failure why;
+    while (serving->leads && !repl_read(&message, &frame, &why)) {
+        bool is_last = frame.kind == REPL_NONE, is_right = is_of(peer, &frame);
+        if (!is_last && is_right)
+            take_frame(serving, served, &frame);
+        repl_frame_finish(&frame);
+        if (is_last)
+            return;
+        if (!is_right)
+            break;
+        frame = (struct repl_frame){ 0 };
+    }
+    peer_conn_end(peer, "it sent a malformed frame");
+}
+
+/* ---- making ---- */
+
+static void on_server_closed(void *owner)
+{
+    struct serving *serving = owner;
+    loop_remove_flusher(&serving->flusher);
+    if (serving->has_begun)
+        source_finish(&serving->source);
+    buf_finish(&serving->collected);
+    serving->options.closed(serving->options.owner);
+    free(serving);
+}
+
+enum err serving_create(struct loop *loop, const struct serving_options *options,
+                        struct serving **out, struct failure *why)
+{
+    struct serving *serving = mem_new(struct serving);
+    const struct peer_server_options server = { .address = options->address,
+                                                .certificates = options->certificates,
+                                                .vault = options->vault,
+                                                .leader_id = leader_id,
+                                                .on_peer = on_peer,
+                                                .on_message = on_message,
+                                                .on_gone = on_gone,
+                                                .closed = on_server_closed,
+                                                .owner = serving };
+    serving->loop = loop;
+    serving->options = *options;
+    serving->flusher.fn = on_flush;
+    enum err refused = peer_server_create(loop, &server, &serving->server, why);
+    if (refused) {
+        free(serving);
+        return refused;
+    }
+    loop_add_flusher(loop, &serving->flusher);
+    *out = serving;
+    return OK;
+}
+
+static struct environment *next(void *owner, uint32_t *at)
+{
+    const struct serving *serving = owner;
+    return serving->asked.next(serving->asked.owner, at);
+}
+
+static int64_t left_ms(void *owner)
+{
+    const struct serving *serving = owner;
+    return serving->asked.left_ms(serving->asked.owner);
+}
+
+void serving_begin(struct serving *serving, const struct source_options *options)
+{
+    struct source_options own = *options;
+    serving->asked = *options;
+    own.send = on_send;
+    own.end = on_end;
+    own.next = next;
+    own.left_ms = left_ms;
+    own.owner = serving;
+    source_init(&serving->source, serving->loop, &own);
+    serving->has_begun = serving->leads = true;
+}
+
+struct source *serving_source(struct serving *serving)
+{
+    return serving->has_begun ? &serving->source : NULL;
+}
+
+void serving_end(struct serving *serving, const char *why)
+{
+    if (!serving->leads)
+        return;
+    serving->leads = false;
+    source_end_all(&serving->source, why);
+    peer_server_end_all(serving->server, why);
+}
+
+void serving_show(struct serving *serving, struct certificates *certificates)
+{
+    peer_server_show(serving->server, certificates);
+}
+
+void serving_close(struct serving *serving)
+{
+    serving_end(serving, "this gateway ends");
+    peer_server_close(serving->server);
+}
