@@ -15,6 +15,8 @@ struct account_writer {
     struct accounts *accounts;
     void (*on_environment)(void *owner, struct account *account);
     void *owner;
+    void (*on_change)(void *owner, const struct change *change); /* NULL: no listener */
+    void *change_owner;
     struct list waiting; // account_write::link
     struct account_write *current;
     struct deferred turn;
@@ -67,6 +69,14 @@ void account_writer_on_environment(struct account_writer *writer,
     writer->owner = owner;
 }
 
+void account_writer_on_change(struct account_writer *writer,
+                              void (*fn)(void *owner, const struct change *change),
+                              void *owner)
+{
+    writer->on_change = fn;
+    writer->change_owner = owner;
+}
+
 static void account_writer_finish(struct account_writer *writer, enum err status)
 {
     struct account_write *write = writer->current;
@@ -111,8 +121,11 @@ static void tell_environments(struct account_writer *writer)
 static enum err apply(struct account_writer *writer, struct failure *why)
 {
     enum err err = OK;
-    for (size_t i = 0; !err && i < writer->commit.change_count; i++)
+    for (size_t i = 0; !err && i < writer->commit.change_count; i++) {
+        if (writer->on_change)
+            writer->on_change(writer->change_owner, &writer->changes[i]);
         err = accounts_apply(writer->accounts, &writer->changes[i], why);
+    }
     if (!err)
         err = accounts_link(writer->accounts, why);
     if (!err && writer->on_environment)

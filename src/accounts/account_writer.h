@@ -43,6 +43,12 @@ void account_writer_on_environment(struct account_writer *writer,
                                    void (*fn)(void *owner, struct account *account),
                                    void *owner);
 
+/* Calls fn for each change, in order, right before it is applied. Its seq is 0 if the commit
+ * seemed to have failed, so that its number is unknown. One listener; fn NULL: none. */
+void account_writer_on_change(struct account_writer *writer,
+                              void (*fn)(void *owner, const struct change *change),
+                              void *owner);
+
 /* Returns true if no write is waiting or in progress. */
 bool account_writer_idle(const struct account_writer *writer);
 

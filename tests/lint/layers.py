@@ -98,7 +98,7 @@ ROOMS = {
         "cli": {"config"},
         "config": set(),
         "backup": set(),
-        "gateway": {"backup", "config"},
+        "gateway": {"backup", "config", "peers"},
         "peers": set(),
         "role": {"config"},
         "server": {EVERY},

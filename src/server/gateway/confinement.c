@@ -176,6 +176,7 @@ static enum err allow_peers(struct confinement *all, const struct config *config
         return refused;
     all->ports[all->port_count++] = (uint16_t)listener.port;
     all->servers[all->server_count++] = (uint16_t)listener.port;
+    allow_read_files(all, config->ca_file);
     if (*config->peer_url && !url_read(slice_of(config->peer_url), &url, why))
         all->servers[all->server_count++] = url.port;
     return OK;

@@ -35,6 +35,7 @@
 #include "server/gateway/key_rotation.h"
 #include "server/gateway/listening.h"
 #include "server/gateway/load.h"
+#include "server/gateway/replication.h"
 #include "server/gateway/retention.h"
 #include "server/gateway/supervise_token.h"
 #include "store/lead/leading.h"
@@ -70,6 +71,7 @@ struct gateway {
     struct admin *admin;
     struct retain *retain;
     struct rotate *rotate;
+    struct replication *replication; /* NULL: peer-listen is not set */
     struct gateway_urls urls;
     enum phase phase;
     bool loading; /* a load_* is in progress */
@@ -123,6 +125,7 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     admin_serve_rotation(gateway->admin, gateway->rotate);
     gateway->phase = PHASE_READY;
     leading_loaded(gateway->leading);
+    replication_lead(gateway->replication, gateway->retain);
     api_set_ready(gateway->api, NULL);
     server_accept(gateway->server);
     log_audit("start", "version", RUNCAST_VERSION, "data", gateway->config->data, "user",
@@ -176,6 +179,7 @@ static void on_environment(void *owner, struct account *account)
     struct gateway *gateway = owner;
     if (!account->archived) {
         api_add_environment(gateway->api, account);
+        replication_add(gateway->replication, account->number);
     } else if (gateway->retain) {
         api_retire_environment(gateway->api, account);
         retain_soon(gateway->retain);
@@ -313,6 +317,7 @@ static void on_taken(void *owner)
 {
     struct gateway *gateway = owner;
     api_stand_by(gateway->api, leading_why_not(gateway->leading));
+    replication_take_lead(gateway->replication, gateway->leading);
     gateway->loading = true;
     gateway->load_accounts =
         (struct load_accounts){ .store = gateway->store,
@@ -330,6 +335,7 @@ static void on_standby(void *owner)
 {
     struct gateway *gateway = owner;
     server_accept(gateway->server);
+    replication_stand_by(gateway->replication, gateway->leading);
     if (gateway->events.on_standby)
         gateway->events.on_standby(gateway->events.owner);
 }
@@ -370,6 +376,7 @@ static void on_lost(void *owner, const char *reason, bool for_good)
     struct gateway *gateway = owner;
     struct failure why;
     explain(&why, for_good ? ERR_CONFLICT : ERR_MOVED, "%s", reason);
+    replication_end(gateway->replication, reason);
     if (gateway->phase == PHASE_READY) {
         gateway->reason = why;
         begin_drain(gateway, MOVED_MS);
@@ -406,6 +413,27 @@ static void begin_to_lead(struct gateway *gateway)
                                        .owner = gateway };
     gateway->leading = leading_create(gateway->loop, gateway->store, &options);
     api_stand_by(gateway->api, leading_why_not(gateway->leading));
+}
+
+/* Starts again, as after a lost lead: the epoch of the store is read again, too. */
+static void on_other_history(void *owner, const char *why)
+{
+    struct failure reason;
+    explain(&reason, ERR_MOVED, "%s", why);
+    stop_with(owner, &reason);
+}
+
+static enum err begin_replication(struct gateway *gateway, struct failure *why)
+{
+    struct replication_options options = { .config = gateway->config,
+                                           .store = gateway->store,
+                                           .vault = gateway->vault,
+                                           .certificates = gateway->certificates,
+                                           .engine = gateway->engine,
+                                           .writer = gateway->writer,
+                                           .on_other_history = on_other_history,
+                                           .owner = gateway };
+    return replication_create(gateway->loop, &options, &gateway->replication, why);
 }
 
 static enum err open_data(struct gateway *gateway, struct uv_loop_s *uv,
@@ -466,7 +494,7 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
     gateway->close_kind = timers_kind(loop_timers(gateway->loop), on_close_tick);
     create_parts(gateway);
     *out = gateway;
-    if (listen_now(gateway, why)) {
+    if (listen_now(gateway, why) || begin_replication(gateway, why)) {
         stop_with(gateway, why);
         return OK;
     }
@@ -489,6 +517,7 @@ void gateway_reload(struct gateway *gateway, struct certificates *certificates)
     gateway->certificates = certificates;
     certificates_warn(certificates, loop_wall_ms(gateway->loop) / 1000);
     server_show(gateway->server, certificates);
+    replication_show(gateway->replication, certificates);
     struct api_options options = api_options_of(gateway);
     api_reload(gateway->api, &options);
     server_limit_connections(gateway->server, (unsigned)gateway->config->connections,
@@ -530,6 +559,13 @@ static bool commands_are_idle(const struct gateway *gateway)
     return engine_idle(gateway->engine) && schedules_are_idle(gateway->schedules);
 }
 
+static void close_store(struct gateway *gateway);
+
+static void on_replication_closed(void *owner)
+{
+    close_store(owner);
+}
+
 /* Closes the store when no part has a commit in flight or will begin one. */
 static void close_store(struct gateway *gateway)
 {
@@ -537,6 +573,11 @@ static void close_store(struct gateway *gateway)
                 (!gateway->writer || account_writer_idle(gateway->writer));
     if (!idle || rotate_busy(gateway->rotate)) {
         loop_set_timer(gateway->loop, &gateway->timer, gateway->close_kind, 1);
+        return;
+    }
+    if (gateway->replication) {
+        replication_close(gateway->replication, on_replication_closed);
+        gateway->replication = NULL;
         return;
     }
     log_decision("drain step", NULL, NULL, "no commit is in flight", "step",
@@ -587,6 +628,7 @@ void gateway_stop(struct gateway *gateway)
     if (gateway->loading)
         return; /* called again when it ends */
     timers_clear(loop_timers(gateway->loop), &gateway->timer);
+    replication_end(gateway->replication, "this gateway ends");
     retain_destroy(gateway->retain);
     gateway->retain = NULL;
     rotate_stop(gateway->rotate);
@@ -607,6 +649,7 @@ static void on_left(void *owner)
     if (gateway->phase != PHASE_DRAINING)
         return;
     stop_own_work(gateway);
+    replication_end(gateway->replication, "the lead was handed over");
     drain_sockets(&gateway->drain);
     look_at_drain_in(gateway, DRAIN_EVERY_MS);
 }

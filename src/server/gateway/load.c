@@ -100,6 +100,13 @@ static const enum document_kind account_kinds[] = { DOC_ORGANIZATION, DOC_PROJEC
                                                     DOC_KEY,          DOC_TOKEN,
                                                     DOC_WORKER_TOKEN };
 
+void load_documents_of_accounts(struct load_documents *load)
+{
+    load->kinds = account_kinds;
+    load->kind_count = sizeof(account_kinds) / sizeof(account_kinds[0]);
+    load_documents_begin(load);
+}
+
 static void on_first_written(struct store_commit *commit, enum store_status status)
 {
     struct load_accounts *load = container_of(commit, struct load_accounts, commit);
@@ -173,13 +180,11 @@ void load_accounts_begin(struct load_accounts *load)
     load->documents = (struct load_documents){
         .store = load->store,
         .loop = load->loop,
-        .kinds = account_kinds,
-        .kind_count = sizeof(account_kinds) / sizeof(account_kinds[0]),
         .env = ENV_INSTALLATION,
         .take = take_account,
         .done = on_accounts_read,
     };
-    load_documents_begin(&load->documents);
+    load_documents_of_accounts(&load->documents);
 }
 
 /* ---- runs ---- */

@@ -29,6 +29,9 @@ struct load_documents {
     enum err refused;
 };
 
+/* Begins with the kinds of accounts; the caller has set the other members. */
+void load_documents_of_accounts(struct load_documents *load);
+
 /* Loads accounts; if the store is empty, creates the first ones in first. */
 struct load_accounts {
     struct store *store;

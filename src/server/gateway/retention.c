@@ -55,6 +55,9 @@ struct retain {
     bool moved;     /* the account's floor moved; its clients must be notified */
     bool soon;      /* something of a deleted project must wait */
     bool destroyed;
+    /* NULL: no listener. */
+    void (*on_position)(void *owner, const struct store_position *position);
+    void *owner;
 };
 
 static void on_purged(struct store_purge *purge, enum store_status status);
@@ -265,6 +268,8 @@ static void on_purged(struct store_purge *purge, enum store_status status)
     metric_add(M_PURGED, purge->count);
     retain->moved = true;
     retain->dropped = 0;
+    if (retain->on_position)
+        retain->on_position(retain->owner, &purge->position);
     drop_some(&retain->dropping);
 }
 
@@ -302,6 +307,14 @@ void retain_soon(struct retain *retain)
     retain->soon = true;
     if (retain->timer.place)
         loop_set_timer(engine_loop(retain->engine), &retain->timer, retain->kind, SOON_MS);
+}
+
+void retain_on_purged(struct retain *retain,
+                      void (*fn)(void *owner, const struct store_position *position),
+                      void *owner)
+{
+    retain->on_position = fn;
+    retain->owner = owner;
 }
 
 void retain_destroy(struct retain *retain)

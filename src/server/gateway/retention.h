@@ -13,5 +13,10 @@ struct retain *retain_create(struct api *api, struct accounts *accounts, int64_t
 /* Call it when an environment has ended, to check it soon. Ignores NULL. */
 void retain_soon(struct retain *retain);
 
+/* Calls fn when the store has removed runs, before they leave memory. One listener. */
+void retain_on_purged(struct retain *retain,
+                      void (*fn)(void *owner, const struct store_position *position),
+                      void *owner);
+
 /* Call it before the api is destroyed. A purge in flight ends by itself. Ignores NULL. */
 void retain_destroy(struct retain *retain);

@@ -86,3 +86,10 @@ export function decode(buffer) {
   if (decoder.at !== buffer.length) throw new Error("msgpack: bytes after the message");
   return value;
 }
+
+/** The values of a message that has several, one after the other. */
+export function decodeAll(buffer) {
+  const decoder = new Decoder(buffer), values = [];
+  while (decoder.at < buffer.length) values.push(decoder.value());
+  return values;
+}

@@ -3,11 +3,12 @@
 //
 //   const peer = await Peer.open({ port });
 //   await peer.prove();                       resolves when the leader has proved its key, too
-//   peer.send(Peer.ask(1)); await peer.next();
+//   peer.send(hello(peer.id)); await peer.next();
 //
-// src/server/peers/peer_wire.h and src/base/vault/peer_proof.h have the messages.
+// src/server/peers/peer_wire.h and src/base/vault/peer_proof.h have the messages, src/core/replication the frames.
 import { createHash, createHmac, randomBytes } from "node:crypto";
 
+import { decodeAll } from "./msgpack.mjs";
 import { opcodes, WebSocket } from "./websocket.mjs";
 
 export const PROTOCOL = "runcast.repl.1", TARGET = "/peer/replication";
@@ -17,7 +18,15 @@ const hmac = (key, ...parts) => createHmac("sha256", key).update(Buffer.concat(p
 const label = (text, length) => Buffer.from(text.padEnd(length, "\0"), "latin1");
 const number = (value) => { const bytes = Buffer.alloc(8); bytes.writeBigUInt64BE(BigInt(value)); return bytes; };
 
-/** Resolves with the first of `count` values in time, or rejects. */
+export const kinds = { hello: 1, ask: 2, positions: 3, beat: 4, before: 5, change: 6, document: 7, passed: 8, floor: 9, sum: 10, end: 11 };
+const pack = (value) => typeof value === "string" ? Buffer.concat([Buffer.from([0xd9, value.length]), Buffer.from(value)])
+  : value < 128 ? Buffer.from([value]) : Buffer.concat([Buffer.from([0xcf]), number(value)]);
+const frame = (...values) => Buffer.concat([Buffer.from([0x90 | values.length]), ...values.map(pack)]);
+
+/** The frames of a follower. */
+export const hello = (id, { least = 1, newest = 1, epoch = "0123456789abcdef" } = {}) => frame(kinds.hello, 1, least, newest, id, epoch, 0);
+export const ask = (which) => frame(kinds.ask, 1, which);
+
 const within = (promise, ms, what) => {
   let timer;
   const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`${what}: not within ${ms} ms`)), ms); });
@@ -82,5 +91,13 @@ export class Peer {
     const all = await this.raw(), message = all.subarray(MAC);
     if (!this.#mac(0, this.received++, message).equals(all.subarray(0, MAC))) throw new Error("the MAC of a message is wrong");
     return message;
+  }
+
+  /** The frames of the next message, as arrays: [kind, needs, …]. */
+  async frames() { return decodeAll(await this.next()); }
+
+  /** Waits for a frame of that kind; returns its values. */
+  async frame(kind) {
+    for (;;) for (const [which, , ...values] of await this.frames()) if (which === kind) return values;
   }
 }

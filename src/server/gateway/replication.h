@@ -1,0 +1,59 @@
+/* replication.h - a gateway's part in replication, if peer-listen is set.
+ *
+ *   stands by: follows the leader (server/peers/following.h, followed_memory.h)
+ *      │ takes the lead
+ *      ▼
+ *   loads from the database ─► leads: serves followers (server/peers/serving.h) */
+#pragma once
+
+#include "accounts/account_writer.h"
+#include "core/engine/engine.h"
+#include "server/config/config.h"
+#include "store/lead/leading.h"
+
+struct certificates;
+struct replication;
+struct retain;
+
+struct replication_options {
+    const struct config *config;
+    struct store *store;
+    const struct vault *vault;
+    struct certificates *certificates; /* NULL: no address speaks TLS */
+    struct engine *engine;
+    struct account_writer *writer;
+    /* The leader is of another history: what this gateway has in memory cannot be used, and
+     * neither can its store's epoch. */
+    void (*on_other_history)(void *owner, const char *why);
+    void *owner;
+};
+
+/* Listens at peer-listen. *replication is NULL if that is not set. ERR_INVALID, with the
+ * reason: the address cannot be used. */
+enum err replication_create(struct loop *loop, const struct replication_options *options,
+                            struct replication **replication, struct failure *why);
+
+/* The functions below ignore NULL, except replication_close. */
+
+/* This gateway stands by; leading is borrowed until replication_close. */
+void replication_stand_by(struct replication *replication, struct leading *leading);
+
+/* It takes the lead, and begins to load. */
+void replication_take_lead(struct replication *replication, const struct leading *leading);
+
+/* It leads, and everything is in memory. From now on, followers are served. retain reports
+ * what retention removes. */
+void replication_lead(struct replication *replication, struct retain *retain);
+
+/* An environment has come into memory, or has been added. */
+void replication_add(struct replication *replication, uint32_t environment);
+
+/* The lead was lost, or this gateway stops: nothing is sent or received any more. */
+void replication_end(struct replication *replication, const char *why);
+
+/* Sets the certificates of connections accepted from now on. */
+void replication_show(struct replication *replication, struct certificates *certificates);
+
+/* Ends and frees everything, and then calls closed, maybe at once. Call it before the store
+ * is closed. */
+void replication_close(struct replication *replication, void (*closed)(void *owner));
