@@ -492,6 +492,21 @@ static void claimed_lengths_beyond_the_message_are_rejected(void **state)
     }
 }
 
+static void too_many_positions_are_rejected(void **state)
+{
+    (void)state;
+    struct buf out = { 0 };
+    msgpack_packer packer = pack_to(&out);
+    msgpack_pack_array(&packer, 3);
+    msgpack_pack_int(&packer, REPL_POSITIONS);
+    msgpack_pack_int(&packer, REPL_NEEDS_KIND);
+    msgpack_pack_array(&packer, 2 * (REPL_POSITIONS_MAX + 1));
+    for (int i = 0; i < 2 * (REPL_POSITIONS_MAX + 1); i++)
+        msgpack_pack_int(&packer, 1);
+    assert_true(is_refused(buf_slice(&out)));
+    buf_finish(&out);
+}
+
 /* Skipping does not recurse, so that depth costs nothing. */
 static void deeply_nested_unknown_value_is_skipped(void **state)
 {
@@ -782,6 +797,7 @@ int main(void)
         cmocka_unit_test(every_shorter_message_is_rejected),
         cmocka_unit_test(changed_bytes_are_rejected_or_read),
         cmocka_unit_test(claimed_lengths_beyond_the_message_are_rejected),
+        cmocka_unit_test(too_many_positions_are_rejected),
         cmocka_unit_test(deeply_nested_unknown_value_is_skipped),
         cmocka_unit_test(number_that_no_run_has_is_rejected),
         cmocka_unit_test(cost_that_is_not_finite_is_rejected),
