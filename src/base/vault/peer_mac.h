@@ -4,8 +4,9 @@
  *         cut to 16 bytes
  *
  * Messages are numbered from 0 in each direction, so one that is repeated, missing, or
- * moved to another connection or to the other direction does not fit. A leader hashes a
- * message once (vault_hash) for all followers. */
+ * moved to another connection or to the other direction does not fit. The hash is that of the
+ * message (vault_hash), or that of its seal, which a leader makes once for all followers
+ * (peer_group.h). */
 #pragma once
 
 #include "base/vault/peer_proof.h"

@@ -1,8 +1,10 @@
 /* Gateways with one encryption key recognize each other, and every message of each other. A
- * proof or a message fits nowhere else. The vectors were made by Python's hmac. */
+ * proof or a message fits nowhere else. The vectors were
+ * made by other programs (Python's hmac, node's crypto). */
 #include "tests/support/world/unit.h"
 
 #include "base/text.h"
+#include "base/vault/peer_group.h"
 #include "base/vault/peer_mac.h"
 #include "base/vault/vault.h"
 
@@ -260,6 +262,99 @@ static void repeated_missing_or_reflected_message_is_detected(void **state)
     close_direction(&behind);
 }
 
+/* ---- seals ---- */
+
+/* A group whose key is 01 02 … 20. */
+static struct peer_group *known_group(void)
+{
+    static const unsigned char wrapped[PEER_GROUP_KEY_LEN] = {
+        0xf9, 0xbd, 0xd3, 0x72, 0xd9, 0x57, 0x4e, 0x81, 0x88, 0xf1, 0x9f,
+        0x22, 0xed, 0xfe, 0x73, 0xd2, 0x17, 0x27, 0xb6, 0x32, 0x03, 0xd8,
+        0xc5, 0x06, 0x1b, 0x4d, 0xfc, 0xe9, 0x16, 0xf2, 0x9f, 0x1c,
+    };
+    struct peer_key session = session_key();
+    return peer_group_unwrap(wrapped, &session);
+}
+
+static void seals_are_as_specified(void **state)
+{
+    static const char *const expected[] = {
+        "0000000000000000460ac0400c370ddd657f981f25c92853",
+        "0000000000000001683fd1c22d1756902a9b441ab4b7a50e",
+    };
+    struct peer_group *group = known_group();
+    struct peer_seal seal;
+    unsigned char hash[HASH_LEN];
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        peer_group_seal(group, SLICE("a message"), &seal);
+        assert_hex(seal.bytes, PEER_SEAL_LEN, expected[i]);
+        vault_hash((struct slice){ (const char *)seal.bytes, PEER_SEAL_LEN }, hash);
+        assert_memory_equal(seal.hash, hash, HASH_LEN);
+    }
+    peer_group_destroy(group);
+}
+
+static void seal_fits_its_message_alone(void **state)
+{
+    struct peer_key session = session_key();
+    struct peer_group *leader = peer_group_create(), *other = peer_group_create();
+    unsigned char wrapped[PEER_GROUP_KEY_LEN];
+    struct peer_seal seal;
+    (void)state;
+    peer_group_wrap(leader, &session, wrapped);
+    struct peer_group *follower = peer_group_unwrap(wrapped, &session);
+    peer_group_seal(leader, SLICE("a message"), &seal);
+    assert_true(peer_group_check(follower, SLICE("a message"), seal.bytes));
+    assert_true(peer_group_check(follower, SLICE("a message"), seal.bytes));
+    assert_false(peer_group_check(follower, SLICE("a massage"), seal.bytes));
+    assert_false(peer_group_check(follower, SLICE("a message "), seal.bytes));
+    assert_false(peer_group_check(follower, SLICE(""), seal.bytes));
+    assert_false(peer_group_check(other, SLICE("a message"), seal.bytes));
+    for (size_t i = 0; i < PEER_SEAL_LEN; i++) {
+        seal.bytes[i] ^= 1;
+        assert_false(peer_group_check(follower, SLICE("a message"), seal.bytes));
+        seal.bytes[i] ^= 1;
+    }
+    peer_group_destroy(leader);
+    peer_group_destroy(other);
+    peer_group_destroy(follower);
+}
+
+static void wrapped_key_is_hidden_and_fits_its_session_alone(void **state)
+{
+    struct peer_key session = session_key(), another = session_key();
+    struct peer_group *leader = peer_group_create();
+    unsigned char wrapped[PEER_GROUP_KEY_LEN], again[PEER_GROUP_KEY_LEN];
+    struct peer_seal seal;
+    (void)state;
+    another.bytes[0] ^= 1;
+    peer_group_wrap(leader, &session, wrapped);
+    peer_group_wrap(leader, &another, again);
+    assert_memory_not_equal(wrapped, again, sizeof(wrapped));
+    peer_group_seal(leader, SLICE("a message"), &seal);
+    struct peer_group *stranger = peer_group_unwrap(wrapped, &another);
+    assert_false(peer_group_check(stranger, SLICE("a message"), seal.bytes));
+    peer_group_destroy(stranger);
+    wrapped[5] ^= 1;
+    struct peer_group *changed = peer_group_unwrap(wrapped, &session);
+    assert_false(peer_group_check(changed, SLICE("a message"), seal.bytes));
+    peer_group_destroy(changed);
+    peer_group_destroy(leader);
+}
+
+static void empty_message_is_sealed(void **state)
+{
+    struct peer_group *group = known_group();
+    struct peer_seal seal;
+    (void)state;
+    peer_group_seal(group, SLICE(""), &seal);
+    assert_true(peer_group_check(group, SLICE(""), seal.bytes));
+    assert_true(peer_group_check(group, (struct slice){ 0 }, seal.bytes));
+    assert_false(peer_group_check(group, SLICE("x"), seal.bytes));
+    peer_group_destroy(group);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +368,10 @@ int main(void)
         cmocka_unit_test(macs_are_as_specified),
         cmocka_unit_test(changed_message_is_detected),
         cmocka_unit_test(repeated_missing_or_reflected_message_is_detected),
+        cmocka_unit_test(seals_are_as_specified),
+        cmocka_unit_test(seal_fits_its_message_alone),
+        cmocka_unit_test(wrapped_key_is_hidden_and_fits_its_session_alone),
+        cmocka_unit_test(empty_message_is_sealed),
     };
     return cmocka_run_group_tests_name("peer_proof", tests, NULL, NULL);
 }

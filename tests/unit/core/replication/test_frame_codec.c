@@ -141,16 +141,8 @@ static void assert_same_text(const struct bytes *text, const struct bytes *expec
     assert_true(slice_equal(bytes_slice(text), bytes_slice(expected)));
 }
 
-static size_t size_of(enum column_type type)
-{
-    switch (type) {
-    case COLUMN_U8: return 1;
-    case COLUMN_U16: return 2;
-    case COLUMN_U32:
-    case COLUMN_I32: return 4;
-    default: return 8;
-    }
-}
+/* Bytes of a number, by enum column_type. */
+static const size_t sizes[] = { 1, 2, 4, 4, 8, 8, 8 };
 
 static void assert_same_column(const struct run_column *column, const struct run *run,
                                const struct run *expected)
@@ -162,7 +154,7 @@ static void assert_same_column(const struct run_column *column, const struct run
     else if (column->type == COLUMN_TEXT)
         assert_same_text(*(struct bytes *const *)field, *(struct bytes *const *)other);
     else
-        assert_memory_equal(field, other, size_of(column->type));
+        assert_memory_equal(field, other, sizes[column->type]);
 }
 
 static void assert_same_packets(const struct run *run, const struct run *expected,
@@ -763,25 +755,6 @@ static void document_of_an_unknown_kind_is_a_number_that_passed(void **state)
     repl_frame_finish(&frame);
 }
 
-static void both_sides_speak_the_highest_common_version(void **state)
-{
-    (void)state;
-    assert_int_equal(repl_version_common(REPL_VERSION, REPL_VERSION), REPL_VERSION);
-    assert_int_equal(repl_version_common(0, UINT32_MAX), REPL_VERSION);
-    assert_int_equal(repl_version_common(REPL_VERSION + 1, REPL_VERSION + 2), 0);
-    assert_int_equal(repl_version_common(0, REPL_VERSION_LEAST - 1), 0);
-    assert_int_equal(repl_version_common(3, 2), 0);
-}
-
-static void followers_need_the_documents_of_accounts(void **state)
-{
-    (void)state;
-    assert_true(repl_document_follows(DOC_KEY));
-    assert_true(repl_document_follows(DOC_ENVIRONMENT));
-    assert_false(repl_document_follows(DOC_TRACE_PIECE));
-    assert_false(repl_document_follows(DOC_PACKET));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -807,8 +780,6 @@ int main(void)
         cmocka_unit_test(unknown_values_are_left_out_unless_the_frame_needs_them),
         cmocka_unit_test(unknown_kind_is_skipped_unless_the_frame_needs_it),
         cmocka_unit_test(document_of_an_unknown_kind_is_a_number_that_passed),
-        cmocka_unit_test(both_sides_speak_the_highest_common_version),
-        cmocka_unit_test(followers_need_the_documents_of_accounts),
     };
     return cmocka_run_group_tests_name("frame_codec", tests, NULL, NULL);
 }
