@@ -15,6 +15,7 @@ enum {
     PING_MS = 5 * 1000,
     SILENCE_MS = 5 * 1000,
     UNSENT_MAX = 64 << 10,
+    PROOF_MESSAGE_LEN = PEER_PROOF_LEN + PEER_GROUP_KEY_LEN, /* longer than an opening */
 };
 
 enum link_state { LINK_OPENS, LINK_ANSWERED, LINK_OPEN, LINK_ENDED };
@@ -29,6 +30,7 @@ struct peer_link {
     struct peer_handshake handshake;
     struct peer_keys keys; /* until the leader has proved that it has one of them */
     struct peer_mac *in, *out;
+    struct peer_group *group;
 };
 
 static void end(struct peer_link *link, const char *why)
@@ -108,10 +110,11 @@ static void take_opening(struct peer_link *link, struct slice opening)
         send_answer(link);
 }
 
-static void take_proof(struct peer_link *link, struct slice proof)
+static void take_proof(struct peer_link *link, struct slice message)
 {
+    struct slice proof = { message.ptr, PEER_PROOF_LEN };
     const struct peer_key *key =
-        proof.len == PEER_PROOF_LEN
+        message.len == PROOF_MESSAGE_LEN
             ? peer_proof_check(&link->keys, PEER_LEADER, &link->handshake, proof)
             : NULL;
     struct peer_key session;
@@ -122,6 +125,8 @@ static void take_proof(struct peer_link *link, struct slice proof)
     peer_proof_session(key, &link->handshake, &session);
     link->in = peer_mac_create(&session, PEER_LEADER);
     link->out = peer_mac_create(&session, PEER_FOLLOWER);
+    link->group =
+        peer_group_unwrap((const unsigned char *)message.ptr + PEER_PROOF_LEN, &session);
     secret_wipe(&session, sizeof(session));
     secret_wipe(&link->keys, sizeof(link->keys));
     timers_clear(loop_timers(link->loop), &link->timer);
@@ -133,7 +138,7 @@ static void take_proof(struct peer_link *link, struct slice proof)
 static void take_message(struct peer_link *link, struct slice message)
 {
     metric_add(M_REPLICATION_RECEIVED, (int64_t)message.len);
-    if (peer_wire_open(link->in, &message))
+    if (peer_wire_open_sealed(link->in, link->group, &message))
         link->options.on_message(link->options.owner, message);
     else
         end(link, "a message of the leader was changed on the way");
@@ -175,6 +180,7 @@ static void on_closed(struct websocket *ws, const struct websocket_end *ended)
     link->options.on_closed(link->options.owner, why_of(link, ended));
     peer_mac_destroy(link->in);
     peer_mac_destroy(link->out);
+    peer_group_destroy(link->group);
     secret_wipe(&link->keys, sizeof(link->keys));
     free(link);
 }
@@ -202,7 +208,7 @@ enum err peer_link_open(struct loop *loop, const struct peer_link_options *optio
         .handshake_ms = PEER_HANDSHAKE_MS,
         .ping_ms = PING_MS,
         .silence_ms = SILENCE_MS,
-        .message_max = PEER_OPENING_LEN,
+        .message_max = PROOF_MESSAGE_LEN,
         .unsent_max = UNSENT_MAX,
     };
     link->loop = loop;

@@ -27,7 +27,8 @@ struct peer_server {
     struct loop *loop;
     struct peer_server_options options;
     struct server *http;
-    struct list all; // peer_conn::link
+    struct peer_group *group; /* seals the messages of all peers */
+    struct list all;          // peer_conn::link
     unsigned strangers;
     uint32_t handshake_kind;
     int64_t warned_ms; /* when a refused stranger was logged last */
@@ -35,7 +36,7 @@ struct peer_server {
 
 /* A message that waits until the peer has read what was sent before. */
 struct unsent_message {
-    struct bytes *head; /* the MAC */
+    struct bytes *head; /* MAC and seal */
     struct bytes *body;
     struct list link; // peer_conn::waiting
 };
@@ -58,10 +59,11 @@ struct peer_conn {
 
 /* ---- messages ---- */
 
-void peer_message_make(struct peer_message *message, struct slice content)
+void peer_message_make(struct peer_server *server, struct peer_message *message,
+                       struct slice content)
 {
     message->frame = ws_frame_end(content);
-    vault_hash(content, message->hash);
+    peer_group_seal(server->group, content, &message->seal);
 }
 
 void peer_message_finish(struct peer_message *message)
@@ -148,11 +150,12 @@ static void on_handshake_due(struct timer *timer)
 
 /* ---- sending ---- */
 
-static struct bytes *make_head(struct peer_conn *peer, const unsigned char hash[HASH_LEN])
+static struct bytes *make_head(struct peer_conn *peer, const struct peer_seal *seal)
 {
-    unsigned char mac[PEER_MAC_LEN];
-    peer_mac_next(peer->out, hash, mac);
-    return ws_frame_begin((struct slice){ (const char *)mac, sizeof(mac) });
+    unsigned char head[PEER_MAC_LEN + PEER_SEAL_LEN];
+    peer_mac_next(peer->out, seal->hash, head);
+    memcpy(head + PEER_MAC_LEN, seal->bytes, PEER_SEAL_LEN);
+    return ws_frame_begin((struct slice){ (const char *)head, sizeof(head) });
 }
 
 static size_t weight(const struct unsent_message *waiting)
@@ -197,7 +200,7 @@ void peer_conn_send(struct peer_conn *peer, const struct peer_message *message)
         return;
     }
     struct unsent_message *waiting = mem_new(struct unsent_message);
-    waiting->head = make_head(peer, message->hash);
+    waiting->head = make_head(peer, &message->seal);
     waiting->body = bytes_ref(message->frame);
     list_append(&peer->waiting, &waiting->link);
     peer->waiting_bytes += weight(waiting);
@@ -225,12 +228,13 @@ static void send_opening(struct peer_conn *peer)
 
 static void become_peer(struct peer_conn *peer, const struct peer_key *key)
 {
-    unsigned char proof[PEER_PROOF_LEN];
+    unsigned char proof[PEER_PROOF_LEN + PEER_GROUP_KEY_LEN];
     struct peer_key session;
     peer_proof_make(key, PEER_LEADER, &peer->handshake, proof);
     peer_proof_session(key, &peer->handshake, &session);
     peer->in = peer_mac_create(&session, PEER_FOLLOWER);
     peer->out = peer_mac_create(&session, PEER_LEADER);
+    peer_group_wrap(peer->server->group, &session, proof + PEER_PROOF_LEN);
     secret_wipe(&session, sizeof(session));
     leave_strangers(peer);
     ws_trust(peer->ws);
@@ -391,11 +395,13 @@ enum err peer_server_create(struct loop *loop, const struct peer_server_options 
     list_init(&server->all);
     server->handshake_kind = timers_kind(loop_timers(loop), on_handshake_due);
     enum err refused = server_create(loop, &http, &server->http, why);
-    if (refused)
+    if (refused) {
         free(server);
-    else
-        *out = server;
-    return refused;
+        return refused;
+    }
+    server->group = peer_group_create();
+    *out = server;
+    return OK;
 }
 
 int peer_server_port(const struct peer_server *server)
@@ -412,6 +418,7 @@ static void on_http_closed(struct server *http)
 {
     struct peer_server *server = server_owner(http);
     server->options.closed(server->options.owner);
+    peer_group_destroy(server->group);
     free(server);
 }
 

@@ -8,13 +8,14 @@
  * strangers there use up no connection of the API. Peers that have proved nothing are
  * strangers. A stranger gets only random bytes and this gateway's id.
  *
- * Each message carries a MAC (peer_wire.h). A message for all peers is hashed once, and its
+ * Each message carries a MAC (peer_wire.h). A message for all peers is sealed once, and its
  * bytes are shared. A peer that reads too slowly has a bounded number of unsent bytes; then
  * it is cut off, and this gateway never waits for it. */
 #pragma once
 
 #include "base/list.h"
 #include "base/loop.h"
+#include "base/vault/peer_group.h"
 #include "base/vault/vault.h"
 #include "net/http/server.h"
 
@@ -26,13 +27,14 @@ enum {
     PEER_UNSENT_MAX = 64 << 20,
 };
 
-/* A message, encoded and hashed once for all peers. */
+/* A message, encoded and sealed once for all peers (base/vault/peer_group.h). */
 struct peer_message {
     struct bytes *frame;
-    unsigned char hash[HASH_LEN];
+    struct peer_seal seal;
 };
 
-void peer_message_make(struct peer_message *message, struct slice content);
+void peer_message_make(struct peer_server *server, struct peer_message *message,
+                       struct slice content);
 void peer_message_finish(struct peer_message *message);
 
 struct peer_server_options {

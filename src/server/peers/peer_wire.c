@@ -1,4 +1,4 @@
-/* peer_wire.c - statements, texts and MACs of messages between two gateways. */
+/* peer_wire.c - statements, texts, MACs and seals of messages between two gateways. */
 #include "server/peers/peer_wire.h"
 
 #include <string.h>
@@ -53,6 +53,23 @@ bool peer_wire_open(struct peer_mac *mac, struct slice *message)
     struct slice body = slice_from(*message, PEER_MAC_LEN);
     vault_hash(body, hash);
     if (!peer_mac_check(mac, hash, (const unsigned char *)message->ptr))
+        return false;
+    *message = body;
+    return true;
+}
+
+bool peer_wire_open_sealed(struct peer_mac *mac, struct peer_group *group,
+                           struct slice *message)
+{
+    enum { HEAD = PEER_MAC_LEN + PEER_SEAL_LEN };
+    unsigned char hash[HASH_LEN];
+    if (message->len < HEAD)
+        return false;
+    struct slice body = slice_from(*message, HEAD);
+    const char *seal = message->ptr + PEER_MAC_LEN;
+    vault_hash((struct slice){ seal, PEER_SEAL_LEN }, hash);
+    if (!peer_mac_check(mac, hash, (const unsigned char *)message->ptr) ||
+        !peer_group_check(group, body, (const unsigned char *)seal))
         return false;
     *message = body;
     return true;

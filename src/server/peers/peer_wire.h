@@ -4,15 +4,17 @@
  *   leader                                             follower
  *     ── opening: random bytes, its id ────────────────►
  *     ◄── answer: random bytes, its id, its proofs ─────   in base64url
- *     ── its proof ────────────────────────────────────►
- *     ── MAC, message ─────────────────────────────────►
+ *     ── its proof, the encrypted group key ───────────►
+ *     ── MAC, seal, message ───────────────────────────►
  *     ◄── MAC, message ─────────────────────────────────   in base64url
  *
  * The leader sends binary messages. The follower sends text, because a server of net/http
- * takes only that; its messages are short. base/vault/peer_proof.h explains the proofs. */
+ * takes only that; its messages are short. base/vault/peer_proof.h explains the proofs,
+ * base/vault/peer_group.h the seals. */
 #pragma once
 
 #include "base/buf.h"
+#include "base/vault/peer_group.h"
 #include "base/vault/peer_mac.h"
 #include "base/vault/peer_proof.h"
 
@@ -46,3 +48,7 @@ bool peer_wire_read_text(struct slice text, unsigned char bytes[PEER_TEXT_MAX],
 /* Takes the MAC off the front of a message and checks it. Returns false if it is wrong: then
  * the connection must end. */
 bool peer_wire_open(struct peer_mac *mac, struct slice *message);
+
+/* The same for MAC and seal of a message of the leader. */
+bool peer_wire_open_sealed(struct peer_mac *mac, struct peer_group *group,
+                           struct slice *message);

@@ -38,7 +38,7 @@ struct served {
 static void send_to_all(struct serving *serving)
 {
     struct peer_message message;
-    peer_message_make(&message, buf_slice(&serving->collected));
+    peer_message_make(serving->server, &message, buf_slice(&serving->collected));
     buf_clear(&serving->collected);
     list_each (link, &serving->source.followers) {
         struct source_follower *follower = container_of(link, struct source_follower, link);
@@ -66,7 +66,7 @@ static void send_to_one(struct serving *serving, struct served *served,
     struct buf content = { 0 };
     flush(serving);
     repl_write(frame, &content);
-    peer_message_make(&message, buf_slice(&content));
+    peer_message_make(serving->server, &message, buf_slice(&content));
     peer_conn_send(served->peer, &message);
     peer_message_finish(&message);
     buf_finish(&content);

@@ -6,13 +6,13 @@
 //   peer.send(hello(peer.id)); await peer.next();
 //
 // src/server/peers/peer_wire.h and src/base/vault/peer_proof.h have the messages, src/core/replication the frames.
-import { createHash, createHmac, randomBytes } from "node:crypto";
+import { createCipheriv, createHash, createHmac, randomBytes } from "node:crypto";
 
 import { decodeAll } from "./msgpack.mjs";
 import { opcodes, WebSocket } from "./websocket.mjs";
 
 export const PROTOCOL = "runcast.repl.1", TARGET = "/peer/replication";
-const RANDOM = 32, MAC = 16;
+const RANDOM = 32, PROOF = 32, MAC = 16, NUMBER = 8, SEAL = 24;
 
 const hmac = (key, ...parts) => createHmac("sha256", key).update(Buffer.concat(parts)).digest();
 const label = (text, length) => Buffer.from(text.padEnd(length, "\0"), "latin1");
@@ -74,9 +74,11 @@ export class Peer {
   async prove() {
     await this.opening();
     this.sendText(this.answer(this.proof()));
-    const proof = await this.raw();
-    if (!proof.equals(this.proof("leader"))) throw new Error("the leader's proof is wrong");
+    const message = await this.raw(), wrapped = message.subarray(PROOF);
+    if (!message.subarray(0, PROOF).equals(this.proof("leader"))) throw new Error("the leader's proof is wrong");
     this.session = this.#signed("session");
+    const pad = hmac(this.session, label("runcast peer group key", 23));
+    this.group = Buffer.from(wrapped.map((byte, i) => byte ^ pad[i]));
   }
 
   #mac(role, at, message) {
@@ -86,10 +88,17 @@ export class Peer {
   sealed(message) { return Buffer.concat([this.#mac(1, this.sent++, message), message]); }
   send(message) { this.sendText(this.sealed(message)); }
 
-  /** The next message, whose MAC is right. */
+  #tag(number, message) {
+    const cipher = createCipheriv("aes-256-gcm", this.group, Buffer.concat([Buffer.alloc(4), number])).setAAD(message);
+    cipher.final();
+    return cipher.getAuthTag();
+  }
+
+  /** The next message, whose MAC and seal are right. */
   async next() {
-    const all = await this.raw(), message = all.subarray(MAC);
-    if (!this.#mac(0, this.received++, message).equals(all.subarray(0, MAC))) throw new Error("the MAC of a message is wrong");
+    const all = await this.raw(), seal = all.subarray(MAC, MAC + SEAL), message = all.subarray(MAC + SEAL);
+    if (!this.#mac(0, this.received++, seal).equals(all.subarray(0, MAC))) throw new Error("the MAC of a message is wrong");
+    if (!this.#tag(seal.subarray(0, NUMBER), message).equals(seal.subarray(NUMBER))) throw new Error("the seal of a message is wrong");
     return message;
   }
 

@@ -204,7 +204,7 @@ static int close_scene(void **state)
 static void send_one(struct peer_conn *peer, struct slice content)
 {
     struct peer_message message;
-    peer_message_make(&message, content);
+    peer_message_make(scene.server, &message, content);
     peer_conn_send(peer, &message);
     peer_message_finish(&message);
 }
@@ -238,7 +238,7 @@ static void message_is_shared_by_followers(void **state)
     start_leader(0);
     struct follower *a = follow(0), *b = follow(1);
     send_one(scene.peers[0], SLICE("only a"));
-    peer_message_make(&message, bytes_slice(long_one));
+    peer_message_make(scene.server, &message, bytes_slice(long_one));
     for (int i = 0; i < LINKS; i++)
         peer_conn_send(scene.peers[i], &message);
     peer_message_finish(&message);
@@ -297,7 +297,7 @@ static void peer_with_too_many_unsent_bytes_is_cut(void **state)
     start_leader(UNSENT);
     struct follower *follower = follow(0);
     struct peer_message message;
-    peer_message_make(&message, bytes_slice(piece));
+    peer_message_make(scene.server, &message, bytes_slice(piece));
     for (int i = 0; i < TIMES; i++) /* in one turn, in which the follower reads nothing */
         peer_conn_send(scene.peers[0], &message);
     peer_message_finish(&message);
