@@ -112,10 +112,13 @@ static void next_item(struct catch_up *catch_up)
     catch_up->item = item;
     catch_up->is_clearing = !item->is_loaded;
     item->is_partial = true;
-    if (item->is_loaded)
+    if (item->is_loaded) {
         read_changed(catch_up);
-    else
-        loop_defer(catch_up->loop, &catch_up->stepping);
+        return;
+    }
+    if (catch_up->clears)
+        catch_up->clears(catch_up, item->env);
+    loop_defer(catch_up->loop, &catch_up->stepping);
 }
 
 static void clear_some(struct catch_up *catch_up)
@@ -147,11 +150,23 @@ static void land(struct catch_up *catch_up)
     next_item(catch_up);
 }
 
+/* A failover has lost commits that memory has: nothing in it can be used. */
+static bool has_gone_back(const struct catch_up *catch_up)
+{
+    const struct store_walk *walk = &catch_up->walk;
+    return walk->kind == WALK_ALL && walk->seq < catch_up->item->env->applied;
+}
+
 static void end_page(struct catch_up *catch_up, uint64_t last)
 {
     struct store_walk *walk = &catch_up->walk;
     free(walk->runs);
     walk->runs = NULL;
+    if (has_gone_back(catch_up)) {
+        catch_up->item->is_loaded = false;
+        end(catch_up, STORE_MOVED);
+        return;
+    }
     if (walk->more)
         read_page(catch_up, walk->kind, last, walk->up_to);
     else if (walk->kind == WALK_UNFINISHED)

@@ -40,6 +40,8 @@ struct catch_up {
     /* Called once for each catch_up_begin, later, on the loop. After an error, items that
      * were not brought up are still partial, or not loaded. */
     void (*done)(struct catch_up *catch_up, enum store_status status);
+    /* All runs of the environment are about to leave memory. The caller may set it. */
+    void (*clears)(struct catch_up *catch_up, struct environment *env);
 
     /* Private to catch_up.c. */
     struct list waiting;        // catch_up_item::link

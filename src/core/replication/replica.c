@@ -20,7 +20,8 @@ struct waiting_frame {
 
 static void apply_some(struct deferred *applying);
 static void on_time(struct timer *timer);
-static void on_caught_up(struct catch_up *catch_up, enum store_status status);
+static void on_caught_up(struct catch_up *catching, enum store_status status);
+static void on_clears(struct catch_up *catching, struct environment *env);
 
 void replica_init(struct replica *replica, struct loop *loop, struct store *store,
                   const struct replica_options *options)
@@ -30,6 +31,7 @@ void replica_init(struct replica *replica, struct loop *loop, struct store *stor
     list_init(&replica->applying.link);
     list_init(&replica->waiting);
     catch_up_init(&replica->catch_up, loop, store, on_caught_up);
+    replica->catch_up.clears = on_clears;
 }
 
 void replica_finish(struct replica *replica)
@@ -116,8 +118,12 @@ void replica_disconnected(struct replica *replica)
 
 static void stop(struct replica *replica, const char *why)
 {
+    bool was_loading = replica->state == REPLICA_LOADING;
     replica_disconnected(replica);
-    replica->options.end(replica->options.owner, why);
+    if (was_loading)
+        replica->options.loaded(replica->options.owner, ERR_STORE);
+    else
+        replica->options.end(replica->options.owner, why);
 }
 
 /* ---- questions ---- */
@@ -157,7 +163,7 @@ static void on_time(struct timer *timer)
         arm(replica);
 }
 
-int64_t replica_left_ms(struct replica *replica)
+int64_t replica_left_ms(const struct replica *replica)
 {
     int64_t left = replica->trust_until - loop_boot_ms(replica->loop);
     bool follows = replica->state == REPLICA_FOLLOWING && !replica->ahead;
@@ -341,6 +347,11 @@ static void on_sum(struct replica *replica, const struct repl_sum *sum)
 
 /* ---- catching up ---- */
 
+static bool is_catching(const struct replica *replica)
+{
+    return replica->state == REPLICA_CATCHING || replica->state == REPLICA_LOADING;
+}
+
 static void follow(struct replica *replica)
 {
     uint32_t at = 0;
@@ -363,10 +374,35 @@ static void note_new(struct followed *followed)
         followed->item.is_loaded = true;
 }
 
+/* Everything is caught up. */
+static void end_catching(struct replica *replica)
+{
+    bool was_loading = replica->state == REPLICA_LOADING;
+    if (was_loading)
+        replica_disconnected(replica);
+    if (was_loading)
+        replica->options.loaded(replica->options.owner, OK);
+    else
+        follow(replica);
+}
+
 static bool must_catch_up(const struct followed *followed)
 {
     const struct catch_up_item *item = &followed->item;
     return !item->is_loaded || item->is_partial || item->env->applied < followed->stream;
+}
+
+/* Without a leader, the database says how far each environment is. */
+static void take_positions(struct replica *replica)
+{
+    struct store *store = replica->store;
+    uint32_t at = 0;
+    for (struct environment *env;
+         (env = replica->options.next(replica->options.owner, &at));) {
+        struct followed *followed = followed_of(replica, env->number);
+        followed->is_on = true;
+        followed->stream = store->ops->position(store, env->number).seq;
+    }
 }
 
 /* Returns false if an environment is unknown. */
@@ -402,12 +438,14 @@ static void catch_up(struct replica *replica)
         replica->options.read_accounts(replica->options.owner);
         return;
     }
+    if (replica->state == REPLICA_LOADING)
+        take_positions(replica);
     if (!add_items(replica))
         stop(replica, "an environment has no account");
     else if (replica->accounts_were_read || !list_empty(&replica->catch_up.waiting))
         catch_up_begin(&replica->catch_up);
     else
-        follow(replica);
+        end_catching(replica);
 }
 
 static void begin_catching(struct replica *replica)
@@ -426,7 +464,7 @@ void replica_accounts_read(struct replica *replica, enum err status)
         if (replica->accounts_applied < replica->accounts_target)
             replica->accounts_applied = replica->accounts_target;
     }
-    if (replica->state != REPLICA_CATCHING)
+    if (!is_catching(replica))
         return;
     if (status)
         stop(replica, "cannot read the accounts from the database");
@@ -449,14 +487,31 @@ static void on_caught_up(struct catch_up *catching, enum store_status status)
     struct replica *replica = container_of(catching, struct replica, catch_up);
     if (!status)
         note_accounts_target(replica);
-    if (replica->state != REPLICA_CATCHING)
+    if (!is_catching(replica))
         return;
     if (replica->begins_again)
         catch_up(replica);
     else if (status)
         stop(replica, "cannot catch up from the database");
     else
-        follow(replica);
+        end_catching(replica);
+}
+
+static void on_clears(struct catch_up *catching, struct environment *env)
+{
+    struct replica *replica = container_of(catching, struct replica, catch_up);
+    if (replica->options.clears)
+        replica->options.clears(replica->options.owner, env);
+}
+
+void replica_load(struct replica *replica)
+{
+    struct store *store = replica->store;
+    assert(replica->state == REPLICA_OFF);
+    replica->state = REPLICA_LOADING;
+    followed_of(replica, ENV_INSTALLATION)->stream =
+        store->ops->position(store, ENV_INSTALLATION).seq;
+    catch_up(replica);
 }
 
 /* ---- hello ---- */

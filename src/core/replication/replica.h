@@ -1,8 +1,9 @@
 /* replica.h - the follower's side of replication: memory that keeps up with the leader's.
  *
  *   OFF ──connected──► HELLO ──hello, positions──► CATCHING ──all caught up──► FOLLOWING
- *    ▲                                                                            │
- *    └────── the connection ended, a jump, another epoch, a difference ───────────┘
+ *   ▲ ▲                                                                           │
+ *   │ └───── the connection ended, a jump, another epoch, a difference ───────────┘
+ *   └──────► LOADING: memory is brought to the state of the database, without a leader
  *
  * While environments catch up (catch_up.h), frames wait in their order. The database may be
  * ahead of the leader's memory, by commits whose responses are in flight. Memory that has
@@ -28,7 +29,13 @@ enum {
     REPLICA_WAITING_MAX = 64 << 20, /* bytes of frames that wait */
 };
 
-enum replica_state { REPLICA_OFF, REPLICA_HELLO, REPLICA_CATCHING, REPLICA_FOLLOWING };
+enum replica_state {
+    REPLICA_OFF,
+    REPLICA_LOADING,
+    REPLICA_HELLO,
+    REPLICA_CATCHING,
+    REPLICA_FOLLOWING
+};
 
 struct replica_options {
     uint64_t gateway; /* our store_gateway::id */
@@ -48,6 +55,13 @@ struct replica_options {
     /* Reads all documents of environment 0 again: takes newer ones, and removes those that
      * the database does not have. Then calls replica_accounts_read, later. */
     void (*read_accounts)(void *owner);
+    /* Returns the next environment in memory (engine_next_environment). */
+    struct environment *(*next)(void *owner, uint32_t *at);
+    /* replica_load has ended. */
+    void (*loaded)(void *owner, enum err status);
+    /* All runs of the environment are about to leave memory: its listeners must leave. NULL:
+     * it has none. */
+    void (*clears)(void *owner, struct environment *env);
     /* Called after changes of an environment were applied. NULL: not needed. */
     void (*applied)(void *owner, struct environment *env);
     void *owner;
@@ -98,10 +112,16 @@ void replica_init(struct replica *replica, struct loop *loop, struct store *stor
 /* Requires OFF and replica_is_idle. Environments are the caller's to destroy. */
 void replica_finish(struct replica *replica);
 
+/* Brings memory to the state of the database without a leader: before the first connection, or
+ * when this gateway has taken the lead, so that the store's positions are current. Calls
+ * options.loaded later. Requires OFF. */
+void replica_load(struct replica *replica);
+
 /* The connection to the leader is open and authenticated: says hello. Requires OFF. */
 void replica_connected(struct replica *replica);
 
-/* The connection has ended, and with it trust. Does nothing while OFF. */
+/* The connection has ended, and with it trust. Does nothing while OFF. While LOADING, calls
+ * nothing any more. */
 void replica_disconnected(struct replica *replica);
 
 /* A frame of the leader arrived, of that many bytes. Takes ownership of its content. */
@@ -112,7 +132,7 @@ void replica_accounts_read(struct replica *replica, enum err status);
 
 /* Returns for how long from now memory may be shown; 0: it is in doubt. Correct also right
  * after this process was suspended. */
-int64_t replica_left_ms(struct replica *replica);
+int64_t replica_left_ms(const struct replica *replica);
 
 /* Asks for a beat, and returns the number of the question. Once replica::answered has
  * reached it, memory has everything that the leader had applied when it answered. While the

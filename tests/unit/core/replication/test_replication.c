@@ -29,6 +29,9 @@ struct scene {
     int64_t left_ms;                    /* of the leader */
     char ended[REPL_WHY_MAX];           /* why the follower or the leader ended it */
     bool gave_up;
+    int loads; /* replica_load ended so often */
+    enum err load_status;
+    unsigned clears;
     unsigned runs_sent, payloads_sent, befores_sent;
     uint64_t account_version; /* of the only document of the accounts */
 };
@@ -150,6 +153,25 @@ static void read_accounts(void *owner)
     (void)owner; /* replica_accounts_read is called by pass */
 }
 
+static void on_loaded(void *owner, enum err status)
+{
+    struct scene *scene = owner;
+    scene->loads++;
+    scene->load_status = status;
+}
+
+static struct environment *next_copy(void *owner, uint32_t *at)
+{
+    return (*at)++ == 0 ? ((struct scene *)owner)->copy : NULL;
+}
+
+static void on_clears(void *owner, struct environment *env)
+{
+    struct scene *scene = owner;
+    assert_ptr_equal(env, scene->copy);
+    scene->clears++;
+}
+
 /* ---- the scene ---- */
 
 static void deliver(struct scene *scene)
@@ -207,6 +229,9 @@ static void begin_follower(struct scene *scene)
                                        .find = find,
                                        .take_document = take_document,
                                        .read_accounts = read_accounts,
+                                       .next = next_copy,
+                                       .loaded = on_loaded,
+                                       .clears = on_clears,
                                        .owner = scene };
     scene->copy = environment_create(world->loop, world->store, WORLD_ENV, "env_copy",
                                      false, 64 << 20, 100);
@@ -485,6 +510,56 @@ static void memory_below_the_purged_position_is_loaded_again(void **state)
     assert_int_equal(scene->copy->unfinished, 2);
 }
 
+static void memory_is_loaded_without_a_leader(void **state)
+{
+    struct scene *scene = *state;
+    create_many(scene->world, 20, "a");
+    finish_run(scene->world, "run_001", 10);
+    replica_load(&scene->replica);
+    pass(scene, 0);
+    assert_int_equal(scene->loads, 1);
+    assert_int_equal(scene->load_status, OK);
+    assert_int_equal(scene->replica.state, REPLICA_OFF);
+    assert_same(scene);
+    assert_int_equal(scene->clears, 1);
+    connect(scene);
+    change(scene->world, "run_002", 2);
+    pass(scene, 0);
+    assert_same(scene);
+    assert_int_equal(scene->clears, 1); /* it continued from memory */
+}
+
+/* As when the gateway takes the lead: the database has more than the last leader sent. */
+static void memory_is_completed_without_a_leader(void **state)
+{
+    struct scene *scene = *state;
+    create(scene->world, "run_1", "a");
+    connect(scene);
+    disconnect(scene);
+    change(scene->world, "run_1", 2);
+    create(scene->world, "run_2", "a");
+    replica_load(&scene->replica);
+    assert_false(is_trusted(scene));
+    pass(scene, 0);
+    assert_int_equal(scene->loads, 1);
+    assert_same(scene);
+    assert_false(is_trusted(scene)); /* leading is what its owner has to know */
+    assert_int_equal(scene->clears, 1);
+}
+
+static void load_that_is_given_up_calls_nothing(void **state)
+{
+    struct scene *scene = *state;
+    create(scene->world, "run_1", "a");
+    fake_store_set_delay(scene->world->fake, 0, 50);
+    replica_load(&scene->replica);
+    replica_disconnected(&scene->replica);
+    for (int i = 0; i < 10; i++)
+        pass(scene, 50);
+    assert_int_equal(scene->loads, 0);
+    assert_true(replica_is_idle(&scene->replica));
+}
+
 /* ---- trust ---- */
 
 static void trust_counts_from_the_ask(void **state)
@@ -690,6 +765,9 @@ int main(void)
         TEST(memory_ahead_of_the_leader_is_not_trusted),
         TEST(retention_removes_runs_from_memory),
         TEST(memory_below_the_purged_position_is_loaded_again),
+        TEST(memory_is_loaded_without_a_leader),
+        TEST(memory_is_completed_without_a_leader),
+        TEST(load_that_is_given_up_calls_nothing),
         TEST(trust_counts_from_the_ask),
         TEST(late_beat_does_not_prolong_trust_by_its_delay),
         TEST(leader_in_doubt_sends_no_beats),
