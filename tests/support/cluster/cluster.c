@@ -59,6 +59,8 @@ void cluster_finish(struct cluster *cluster)
 void cluster_pass(struct cluster *cluster, int64_t ms)
 {
     cluster->network.now += ms;
+    for (int i = 0; i < CLUSTER_GATEWAYS; i++)
+        cluster_gateway_pass_time(&cluster->gateways[i]);
     cluster_database_tick(&cluster->database);
     cluster_deliver(&cluster->network);
     for (int i = 0; i < CLUSTER_GATEWAYS; i++)
@@ -176,7 +178,7 @@ static bool gateway_rests(struct cluster_gateway *gateway)
     struct store_position accounts = fake_data_position(database->data, REPL_ACCOUNTS);
     return cluster_gateway_is_certain(gateway) && gateway->env->applied == position.seq &&
            gateway->accounts.applied == accounts.seq && list_empty(&gateway->forwards) &&
-           list_empty(&gateway->writes) && !gateway->catch_up.active &&
+           list_empty(&gateway->writes) && replica_is_idle(&gateway->replication.replica) &&
            !gateway->env->evaluation.count;
 }
 
@@ -199,10 +201,11 @@ static void print_gateway(struct cluster_gateway *gateway)
     printf("# %s: epoch %s, memory %d, lead %d of term %llu, replica %d, runs %llu, "
            "accounts %llu, catching up %d, forwards %d, writes %d\n",
            gateway->name, gateway->epoch, gateway->memory, gateway->lead.state,
-           (unsigned long long)gateway->lead.term, gateway->replica.state,
+           (unsigned long long)gateway->lead.term, gateway->replication.replica.state,
            (unsigned long long)(gateway->env ? gateway->env->applied : 0),
-           (unsigned long long)gateway->accounts.applied, gateway->catch_up.active,
-           !list_empty(&gateway->forwards), !list_empty(&gateway->writes));
+           (unsigned long long)gateway->accounts.applied,
+           !replica_is_idle(&gateway->replication.replica), !list_empty(&gateway->forwards),
+           !list_empty(&gateway->writes));
 }
 
 void cluster_print(struct cluster *cluster)

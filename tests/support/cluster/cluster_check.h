@@ -14,7 +14,7 @@
  *                  and everywhere else after TRUST_MS */
 #pragma once
 
-#include "tests/support/cluster/cluster_frames.h"
+#include "tests/support/cluster/cluster_envs.h"
 #include "tests/support/fakes/ledger.h"
 
 enum {

@@ -6,7 +6,7 @@
 const struct cluster_fault_row cluster_faults[FAULT_COUNT] = {
     [FAULT_NONE] = { "none", "no fault", "", 1, 0 },
     [FAULT_SKIPPED_CHANGE] = { "skipped_change", "a follower skips some changes of runs",
-                               "at sync", 1, 10 },
+                               "at sync|a poll gets", 1, 10 },
     [FAULT_SERVES_IN_DOUBT] = { "serves_in_doubt", "a follower always trusts its memory",
                                 "in sync|a poll gets", 1, 10 },
     [FAULT_EARLY_SNAPSHOT] = { "early_snapshot",
@@ -37,19 +37,19 @@ const struct cluster_fault_row cluster_faults[FAULT_COUNT] = {
                                    40 },
     [FAULT_AHEAD_OF_LEADER] = { "ahead_of_leader",
                                 "a follower shows commits that its leader has not applied",
-                                "a poll gets", 15, 40 },
+                                "a poll gets", 90, 40 },
     [FAULT_KEEPS_PURGED] = { "keeps_purged",
                              "a follower below the purged position catches up",
                              "does not have", 1, 40 },
     [FAULT_PAGE_AHEAD] = { "page_ahead",
                            "a page of the store is used before its changes are applied",
-                           "a poll gets|at sync", 1010, 40 },
+                           "a poll gets|at sync", 1, 40 },
     [FAULT_KEEPS_RING] = { "keeps_ring",
                            "after catching up, the ring stands for numbers that were left "
                            "out",
-                           "a poll gets|at sync", 20, 40 },
+                           "a poll gets|at sync", 1, 40 },
     [FAULT_KEEPS_COUNTS] = { "keeps_counts",
-                             "after catching up, runs are not counted again", "counts", 40,
+                             "after catching up, runs are not counted again", "counts", 30,
                              40 },
 };
 

@@ -36,7 +36,8 @@ bool cluster_gateway_is_certain(const struct cluster_gateway *gateway)
     if (gateway->must_forget || gateway->must_restart)
         return false;
     return gateway->memory == MEMORY_READY &&
-           (cluster_gateway_leads(gateway) || cluster_replica_trusts(&gateway->replica));
+           (cluster_gateway_leads(gateway) ||
+            cluster_replication_trusts(&gateway->replication));
 }
 
 static bool is_certain(void *owner)
@@ -47,8 +48,9 @@ static bool is_certain(void *owner)
 struct cluster_moment cluster_gateway_moment(const struct cluster_gateway *gateway,
                                              uint64_t seq)
 {
-    uint64_t term =
-        gateway->lead.state == LEAD_LEADING ? gateway->lead.term : gateway->replica.term;
+    uint64_t term = gateway->lead.state == LEAD_LEADING
+                        ? gateway->lead.term
+                        : gateway->replication.replica.head.term;
     return (struct cluster_moment){ cluster_history_of(gateway->epoch), seq, term };
 }
 
@@ -61,41 +63,29 @@ uint64_t cluster_gateway_ask(struct cluster_gateway *gateway)
 {
     if (cluster_gateway_leads(gateway))
         return 0;
-    return cluster_replica_ask(&gateway->replica);
+    return gateway->replication.has_replica ? replica_ask(&gateway->replication.replica)
+                                            : 0;
 }
 
 bool cluster_gateway_is_answered(const struct cluster_gateway *gateway, uint64_t question)
 {
-    const struct cluster_replica *replica = &gateway->replica;
     if (!cluster_gateway_is_certain(gateway))
         return false;
     if (cluster_gateway_leads(gateway))
         return true;
     if (has_fault(FAULT_EARLY_SNAPSHOT))
         return true;
-    return question && replica->answered >= question &&
-           gateway->accounts.applied >= replica->positions[REPL_ACCOUNTS] &&
-           gateway->env->applied >= replica->positions[REPL_RUNS];
+    return question && gateway->replication.replica.answered >= question;
 }
 
 /* ---- memory ---- */
-
-static void drop_late(struct cluster_gateway *gateway)
-{
-    while (!list_empty(&gateway->late_documents)) {
-        struct repl_message *late = container_of(list_take(&gateway->late_documents),
-                                                 struct repl_message, waiting_link);
-        repl_frame_finish(&late->frame);
-        free(late);
-    }
-}
 
 /* Ends the requests to the store, and lets their callers end. */
 static void end_requests(struct cluster_gateway *gateway)
 {
     for (int i = 0; i < TURNS_MAX; i++) {
         cluster_store_fail_all(&gateway->store);
-        if (!loop_turn(gateway->loop, 0))
+        if (!loop_turn(gateway->loop, 0) && list_empty(&gateway->store.reads))
             return;
     }
 }
@@ -108,14 +98,13 @@ static void forget(struct cluster_gateway *gateway)
     cluster_trace(gateway->cluster, "%s gives up its memory", gateway->name);
     cluster_break(&gateway->cluster->network, gateway->number, CLUSTER_DATABASE);
     cluster_sessions_detach(gateway);
-    cluster_replica_end(&gateway->replica);
-    cluster_source_init(&gateway->source, gateway);
+    if (gateway->replication.has_replica)
+        replica_disconnected(&gateway->replication.replica);
     end_requests(gateway);
-    cluster_catch_up_finish(&gateway->catch_up);
+    cluster_replication_forget(&gateway->replication);
     uint64_t number = gateway->store.number;
     cluster_store_init(&gateway->store, gateway);
     gateway->store.number = number;
-    drop_late(gateway);
     gateway->accounts = (struct cluster_accounts){ 0 };
     if (gateway->env)
         environment_destroy(gateway->env);
@@ -130,63 +119,26 @@ static void create_environment(struct cluster_gateway *gateway)
     gateway->env->certainty = &gateway->certainty;
 }
 
-static void on_loaded(struct store_read *read, enum store_status status)
-{
-    struct cluster_gateway *gateway =
-        container_of(read, struct cluster_gateway, load_runs.read);
-    struct store_walk *walk = &gateway->load_runs;
-    if (status || strcmp(gateway->epoch, gateway->store.store.epoch) != 0) {
-        store_read_finish(read);
-        gateway->must_forget = true; /* a new epoch has begun meanwhile: once more */
-        return;
-    }
-    create_environment(gateway);
-    for (size_t i = 0; i < walk->count; i++)
-        environment_load(gateway->env, &walk->runs[i]);
-    free(walk->runs);
-    gateway->memory = MEMORY_READY;
-    if (gateway->lead.state == LEAD_LOADING)
-        cluster_catch_up_begin(&gateway->catch_up);
-}
-
-static void load_runs(struct cluster_gateway *gateway)
-{
-    gateway->load_runs = (struct store_walk){ .read = { READ_WALK, REPL_RUNS, on_loaded },
-                                              .kind = WALK_UNFINISHED,
-                                              .up_to = UINT64_MAX,
-                                              .limit = UINT32_MAX,
-                                              .byte_limit = SIZE_MAX };
-    cluster_store_read(&gateway->store, &gateway->load_runs.read, true);
-}
-
-static void on_keys(struct store_read *read, enum store_status status)
-{
-    struct cluster_gateway *gateway =
-        container_of(read, struct cluster_gateway, load_keys.read);
-    if (status) {
-        gateway->memory = MEMORY_NONE;
-        return;
-    }
-    for (size_t i = 0; i < gateway->load_keys.count; i++)
-        cluster_accounts_put(&gateway->accounts, &gateway->load_keys.documents[i]);
-    gateway->accounts.applied = gateway->store.positions[REPL_ACCOUNTS].seq;
-    memcpy(gateway->epoch, gateway->store.store.epoch, sizeof(gateway->epoch));
-    store_read_finish(read);
-    load_runs(gateway);
-}
-
 static void load(struct cluster_gateway *gateway)
 {
     gateway->memory = MEMORY_LOADING;
-    gateway->load_keys = (struct store_scan){ .read = { READ_SCAN, REPL_ACCOUNTS, on_keys },
-                                              .kind = DOC_KEY };
-    cluster_store_read(&gateway->store, &gateway->load_keys.read, true);
+    create_environment(gateway);
+    cluster_replication_load(&gateway->replication);
 }
 
-void cluster_gateway_caught_up(struct cluster_gateway *gateway)
+void cluster_gateway_loaded(struct cluster_gateway *gateway, enum err status)
 {
-    cluster_lead_loaded(&gateway->lead);
-    cluster_replica_caught_up(&gateway->replica);
+    if (status || strcmp(gateway->epoch, gateway->store.store.epoch) != 0) {
+        gateway->must_forget = true; /* maybe a new epoch has begun meanwhile: once more */
+        return;
+    }
+    bool was_loading = gateway->memory == MEMORY_LOADING;
+    gateway->memory = MEMORY_READY;
+    gateway->accounts.applied = gateway->replication.replica.accounts_applied;
+    if (was_loading && gateway->lead.state == LEAD_LOADING)
+        cluster_replication_load(&gateway->replication);
+    else
+        cluster_lead_loaded(&gateway->lead);
 }
 
 void cluster_gateway_purge(struct cluster_gateway *gateway,
@@ -220,7 +172,6 @@ void cluster_gateway_init(struct cluster_gateway *gateway, struct cluster *clust
     list_init(&gateway->forwards);
     list_init(&gateway->writes);
     list_init(&gateway->sessions);
-    list_init(&gateway->late_documents);
 }
 
 void cluster_gateway_start(struct cluster_gateway *gateway)
@@ -238,9 +189,18 @@ void cluster_gateway_start(struct cluster_gateway *gateway)
     gateway->certainty.owner = gateway;
     cluster_store_init(&gateway->store, gateway);
     cluster_lead_init(&gateway->lead, gateway);
-    cluster_replica_init(&gateway->replica, gateway);
-    cluster_source_init(&gateway->source, gateway);
-    cluster_catch_up_init(&gateway->catch_up, gateway);
+    cluster_replication_init(&gateway->replication, gateway);
+}
+
+void cluster_gateway_pass_time(struct cluster_gateway *gateway)
+{
+    if (!gateway->running || gateway->suspended)
+        return;
+    int64_t now = gateway->cluster->network.now;
+    loop_turn(gateway->loop, now - gateway->turned_at);
+    gateway->turned_at = now;
+    for (int i = 0; i < TURNS_MAX && loop_turn(gateway->loop, 0); i++)
+        ;
 }
 
 static void break_connections(struct cluster_gateway *gateway)
@@ -250,11 +210,17 @@ static void break_connections(struct cluster_gateway *gateway)
             cluster_break(&gateway->cluster->network, gateway->number, node);
 }
 
+static void set_suspended(struct cluster_gateway *gateway, bool suspended)
+{
+    gateway->suspended = suspended;
+    gateway->cluster->network.suspended[gateway->number] = suspended;
+}
+
 void cluster_gateway_kill(struct cluster_gateway *gateway)
 {
     if (!gateway->running)
         return;
-    cluster_gateway_suspend(gateway, false);
+    set_suspended(gateway, false);
     break_connections(gateway);
     gateway->running = false;
     cluster_sessions_cut(gateway);
@@ -268,12 +234,13 @@ void cluster_gateway_kill(struct cluster_gateway *gateway)
     gateway->loop = NULL;
 }
 
+/* A process that continues reads the clock before anything else. */
 void cluster_gateway_suspend(struct cluster_gateway *gateway, bool suspended)
 {
     if (!gateway->running)
         return;
-    gateway->suspended = suspended;
-    gateway->cluster->network.suspended[gateway->number] = suspended;
+    set_suspended(gateway, suspended);
+    cluster_gateway_pass_time(gateway);
 }
 
 static void note_certainty(struct cluster_gateway *gateway)
@@ -282,15 +249,6 @@ static void note_certainty(struct cluster_gateway *gateway)
     if (certain && !gateway->was_certain)
         certainty_return(&gateway->certainty);
     gateway->was_certain = certain;
-}
-
-static void pass_time(struct cluster_gateway *gateway)
-{
-    int64_t now = gateway->cluster->network.now;
-    loop_turn(gateway->loop, now - gateway->turned_at);
-    gateway->turned_at = now;
-    for (int i = 0; i < TURNS_MAX && loop_turn(gateway->loop, 0); i++)
-        ;
 }
 
 static void evict(struct cluster_gateway *gateway)
@@ -312,11 +270,11 @@ void cluster_gateway_turn(struct cluster_gateway *gateway)
     if (gateway->memory == MEMORY_NONE && gateway->lead.me)
         load(gateway);
     cluster_lead_tick(&gateway->lead);
-    cluster_replica_tick(&gateway->replica);
+    cluster_replication_tick(&gateway->replication);
     cluster_store_tick(&gateway->store);
     cluster_forwards_tick(gateway);
     note_certainty(gateway);
     cluster_sessions_tick(gateway);
-    pass_time(gateway);
+    cluster_gateway_pass_time(gateway);
     evict(gateway);
 }

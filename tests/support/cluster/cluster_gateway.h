@@ -1,7 +1,8 @@
 /* cluster_gateway.h - one gateway of a simulated cluster.
  *
- *   real:  the environment in memory (core/live): runs, orders, ring, windows, feeds, doubt
- *   model: its connection to the database, its lead, replication, its accounts, requests
+ *   real:  the environment in memory (core/live): runs, orders, ring, windows, feeds, doubt;
+ *          replication (core/replication)
+ *   model: its connection to the database, its lead, its accounts, requests
  *
  * A process begins without memory: it joins, loads, and then follows or leads. must_restart
  * and must_forget are requests to its next turn, because they may come from inside its
@@ -9,9 +10,8 @@
 #pragma once
 
 #include "core/live/environment.h"
-#include "tests/support/cluster/cluster_catch_up.h"
 #include "tests/support/cluster/cluster_lead.h"
-#include "tests/support/cluster/cluster_source.h"
+#include "tests/support/cluster/cluster_replication.h"
 #include "tests/support/cluster/cluster_store.h"
 
 /* The keys, as documents of environment 0: the body is the generation that is valid. */
@@ -45,16 +45,11 @@ struct cluster_gateway {
     bool was_certain;
     struct cluster_store store;
     struct cluster_lead lead;
-    struct cluster_replica replica;
-    struct cluster_source source;
-    struct cluster_catch_up catch_up;
-    struct store_scan load_keys;
-    struct store_walk load_runs;
-    struct list forwards;       // cluster_forward::link
-    struct list writes;         // cluster_write::link
-    struct list sessions;       // cluster_session::link
-    struct list late_documents; // repl_message::waiting_link; only with the fault
-    unsigned attempts;          /* names of owners of claims */
+    struct cluster_replication replication;
+    struct list forwards; // cluster_forward::link
+    struct list writes;   // cluster_write::link
+    struct list sessions; // cluster_session::link
+    unsigned attempts;    /* names of owners of claims */
 };
 
 void cluster_gateway_init(struct cluster_gateway *gateway, struct cluster *cluster,
@@ -66,6 +61,9 @@ void cluster_gateway_kill(struct cluster_gateway *gateway);
 
 /* Stops its process for a time, or continues it. */
 void cluster_gateway_suspend(struct cluster_gateway *gateway, bool suspended);
+
+/* Brings its clock up to date, and does what is due by it. */
+void cluster_gateway_pass_time(struct cluster_gateway *gateway);
 
 /* One turn: what is due now. */
 void cluster_gateway_turn(struct cluster_gateway *gateway);
@@ -89,6 +87,6 @@ bool cluster_gateway_is_answered(const struct cluster_gateway *gateway, uint64_t
 /* Called by its parts. */
 void cluster_gateway_replied(struct cluster_gateway *gateway,
                              const struct cluster_reply *reply);
-void cluster_gateway_caught_up(struct cluster_gateway *gateway);
+void cluster_gateway_loaded(struct cluster_gateway *gateway, enum err status);
 void cluster_gateway_purge(struct cluster_gateway *gateway,
                            const struct store_position *position);

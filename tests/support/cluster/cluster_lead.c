@@ -150,9 +150,11 @@ static bool is_dead(const struct cluster_lead *lead, int leader)
 static bool may_lead(const struct cluster_lead *lead)
 {
     const struct cluster_gateway *gateway = lead->gateway;
-    if (gateway->catch_up.active)
+    const struct cluster_replication *replication = &gateway->replication;
+    bool is_ready = gateway->memory == MEMORY_READY;
+    if (is_ready && !replica_is_idle(&replication->replica))
         return false;
-    return gateway->memory == MEMORY_READY || lead->other_timeline;
+    return is_ready || lead->other_timeline;
 }
 
 static void consider(struct cluster_lead *lead)
@@ -178,7 +180,7 @@ static void note_leader(struct cluster_lead *lead, const struct cluster_reply *r
     memcpy(lead->rows, reply->rows, sizeof(lead->rows));
     lead->other_timeline = reply->other_timeline;
     if (is_other && !has_fault(FAULT_SERVES_IN_DOUBT))
-        cluster_replica_end(&lead->gateway->replica);
+        cluster_replication_end(&lead->gateway->replication);
 }
 
 static void on_beat(struct cluster_lead *lead, const struct cluster_reply *reply)
@@ -194,6 +196,15 @@ static void on_beat(struct cluster_lead *lead, const struct cluster_reply *reply
         consider(lead);
 }
 
+/* Nothing but this gateway writes now, so the reply has the end of each environment. */
+static void take_over(struct cluster_lead *lead, const struct cluster_reply *reply)
+{
+    struct cluster_gateway *gateway = lead->gateway;
+    memcpy(gateway->store.positions, reply->positions, sizeof(reply->positions));
+    if (gateway->memory == MEMORY_READY)
+        cluster_replication_load(&gateway->replication);
+}
+
 static void on_lead(struct cluster_lead *lead, const struct cluster_reply *reply)
 {
     struct cluster_gateway *gateway = lead->gateway;
@@ -201,7 +212,7 @@ static void on_lead(struct cluster_lead *lead, const struct cluster_reply *reply
     lead->state = LEAD_STANDBY;
     if (reply->status)
         return;
-    cluster_replica_end(&gateway->replica);
+    cluster_replication_end(&gateway->replication);
     lead->state = LEAD_LOADING;
     lead->term = reply->term;
     cluster_trace(gateway->cluster, "%s takes the lead, term %llu", gateway->name,
@@ -210,7 +221,7 @@ static void on_lead(struct cluster_lead *lead, const struct cluster_reply *reply
     if (strcmp(gateway->epoch, reply->epoch) != 0)
         gateway->must_forget = true; /* and loads */
     else
-        cluster_catch_up_begin(&gateway->catch_up);
+        take_over(lead, reply);
 }
 
 void cluster_lead_loaded(struct cluster_lead *lead)
@@ -218,6 +229,7 @@ void cluster_lead_loaded(struct cluster_lead *lead)
     if (lead->state != LEAD_LOADING)
         return;
     lead->state = LEAD_LEADING;
+    cluster_replication_lead(&lead->gateway->replication);
     cluster_trace(lead->gateway->cluster, "%s leads, at %llu", lead->gateway->name,
                   (unsigned long long)lead->gateway->env->applied);
 }

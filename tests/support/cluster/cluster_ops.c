@@ -179,29 +179,24 @@ static void apply_run(struct cluster_write *write)
 {
     struct cluster_gateway *gateway = write->gateway;
     struct environment *env = gateway->env;
-    struct tracked *tracked = environment_find(env, slice_of(write->change.run.id));
-    struct run before = { 0 };
-    if (tracked)
-        run_copy(&before, &tracked->run);
-    tracked = environment_put(env, &write->change.run, write->change.seq);
+    const struct tracked *known = environment_find(env, slice_of(write->change.run.id));
+    cluster_replication_apply(&gateway->replication, known ? &known->run : NULL,
+                              &write->change);
+    environment_put(env, &write->change.run, write->change.seq);
     release_run(write);
-    cluster_source_run(&gateway->source, run_is_final(&before) ? &before : NULL,
-                       &tracked->run);
-    run_finish(&before);
 }
 
 static void apply_document(struct cluster_write *write)
 {
     struct cluster_gateway *gateway = write->gateway;
     const struct change *change = &write->change;
+    cluster_replication_apply(&gateway->replication, NULL, change);
     if (change->env == REPL_RUNS) {
-        gateway->env->applied = change->seq;
-        cluster_source_passed(&gateway->source, change->seq);
+        environment_pass(gateway->env, change->seq);
         return;
     }
     cluster_accounts_put(&gateway->accounts, &change->document);
     gateway->accounts.applied = change->seq;
-    cluster_source_document(&gateway->source, change->seq, &change->document);
 }
 
 /* This gateway does not lead any more, or gives up its memory: the outcome is unknown. */
@@ -480,8 +475,8 @@ static void on_purged(struct store_purge *purge, enum store_status status)
     struct cluster_write *write = container_of(purge, struct cluster_write, purge);
     struct cluster_gateway *gateway = write->gateway;
     if (status == STORE_OK) {
+        cluster_replication_floor(&gateway->replication, &purge->position);
         cluster_gateway_purge(gateway, &purge->position);
-        cluster_source_floor(&gateway->source, &purge->position);
     }
     write_end(write);
 }

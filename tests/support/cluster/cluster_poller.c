@@ -184,8 +184,10 @@ static bool is_accepted(struct cluster_poller *poller)
     const struct cluster_gateway *gateway = poller->session.gateway;
     if (gateway->accounts.generation[poller->key] != poller->generation)
         return false;
+    /* A position may be reached before the question has its answer. */
+    bool is_answered = cluster_gateway_is_answered(gateway, poller->question);
     cluster_check_accepted(&poller->cluster->check, now_of(poller), poller->key,
-                           poller->generation, poller->begun, poller->asks);
+                           poller->generation, poller->begun, poller->asks && is_answered);
     return true;
 }
 

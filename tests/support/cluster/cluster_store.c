@@ -17,7 +17,7 @@ struct cluster_pending {
         struct store_read *read;
     } req;
     unsigned op;
-    bool sent, any_epoch, at_once;
+    bool sent, at_once;
     bool answered; /* waits until this is applied: */
     uint64_t seq;
     enum store_status status;
@@ -57,7 +57,7 @@ static void send(struct cluster_store *store, struct cluster_pending *pending)
     call->term = gateway->lead.term;
     call->group = pending->group;
     call->op = pending->op;
-    if (!pending->any_epoch)
+    if (gateway->memory != MEMORY_LOADING)
         memcpy(call->epoch, gateway->epoch, sizeof(call->epoch));
     memcpy(&call->req, &pending->req, sizeof(call->req));
     cluster_database_call(gateway->cluster, gateway->number, call);
@@ -88,7 +88,8 @@ static void send_write(struct cluster_store *store)
 
 /* ---- delivering ---- */
 
-static void finish(struct cluster_pending *pending, enum store_status status)
+static void finish(struct cluster_store *store, struct cluster_pending *pending,
+                   enum store_status status)
 {
     struct cluster_pending p = *pending;
     list_remove(&pending->link);
@@ -96,7 +97,11 @@ static void finish(struct cluster_pending *pending, enum store_status status)
     switch (p.kind) {
     case CALL_COMMIT: p.req.commit->done(p.req.commit, status); break;
     case CALL_PURGE: p.req.purge->done(p.req.purge, status); break;
-    default: p.req.read->done(p.req.read, status); break;
+    default:
+        if (p.at_once)
+            cluster_fault_deliver(store->gateway->env, p.req.read, status);
+        else
+            p.req.read->done(p.req.read, status);
     }
 }
 
@@ -132,7 +137,7 @@ void cluster_store_tick(struct cluster_store *store)
     list_each (link, &store->reads) {
         struct cluster_pending *pending = container_of(link, struct cluster_pending, link);
         if (may_deliver(store, pending)) {
-            finish(pending, pending->status);
+            finish(store, pending, pending->status);
             return; /* it may have begun and ended others */
         }
     }
@@ -167,8 +172,9 @@ void cluster_store_replied(struct cluster_store *store, const struct cluster_rep
             return;
         memcpy(store->positions, reply->positions, sizeof(store->positions));
         memcpy(store->store.epoch, reply->epoch, sizeof(store->store.epoch));
+        memcpy(store->direct.epoch, reply->epoch, sizeof(store->direct.epoch));
     }
-    finish(pending, reply->status);
+    finish(store, pending, reply->status);
 }
 
 static void fail_reads(struct cluster_store *store)
@@ -178,7 +184,7 @@ static void fail_reads(struct cluster_store *store)
             container_of(store->reads.next, struct cluster_pending, link);
         if (pending->sent)
             store_read_finish(pending->req.read);
-        finish(pending, STORE_MOVED);
+        finish(store, pending, STORE_MOVED);
     }
 }
 
@@ -186,7 +192,8 @@ void cluster_store_fail_all(struct cluster_store *store)
 {
     fail_reads(store);
     while (!list_empty(&store->writes))
-        finish(container_of(store->writes.next, struct cluster_pending, link), STORE_MOVED);
+        finish(store, container_of(store->writes.next, struct cluster_pending, link),
+               STORE_MOVED);
     fail_reads(store);
 }
 
@@ -227,18 +234,35 @@ void cluster_store_commit(struct cluster_store *store, struct store_commit *req,
           (struct cluster_pending){ .kind = CALL_COMMIT, .req.commit = req, .op = op });
 }
 
-void cluster_store_read(struct cluster_store *store, struct store_read *read,
-                        bool any_epoch)
+static struct cluster_store *store_of_direct(struct store *store)
 {
-    begin(&store->reads, (struct cluster_pending){ .kind = CALL_READ,
-                                                   .req.read = read,
-                                                   .any_epoch = any_epoch,
-                                                   .at_once = true });
+    return container_of(store, struct cluster_store, direct);
 }
+
+static void begin_direct_read(struct store *store, struct store_read *read)
+{
+    begin(&store_of_direct(store)->reads,
+          (struct cluster_pending){ .kind = CALL_READ, .req.read = read, .at_once = true });
+}
+
+/* The newest reply has them, so they are as new as the last page. */
+static struct store_position direct_position(struct store *store, uint32_t env)
+{
+    struct store_position position = store_of_direct(store)->positions[env];
+    if (has_fault(FAULT_KEEPS_PURGED))
+        position.purged = 0;
+    return position;
+}
+
+static const struct store_ops direct_ops = { .name = "direct",
+                                             .read = begin_direct_read,
+                                             .position = direct_position };
 
 void cluster_store_init(struct cluster_store *store, struct cluster_gateway *gateway)
 {
-    *store = (struct cluster_store){ .store.ops = &ops, .gateway = gateway };
+    *store = (struct cluster_store){ .store.ops = &ops,
+                                     .direct.ops = &direct_ops,
+                                     .gateway = gateway };
     list_init(&store->writes);
     list_init(&store->reads);
 }

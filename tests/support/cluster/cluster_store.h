@@ -5,7 +5,8 @@
  *   reads:  sent again after a break
  *
  * A page of the store may include changes that a follower has not applied yet. Its reader
- * gets it once they are applied: otherwise a run that is in neither would be missing. */
+ * gets it once they are applied: otherwise a run that is in neither would be missing. A
+ * gateway that loads reads in any epoch; any other in that of its memory. */
 #pragma once
 
 #include "tests/support/cluster/cluster_database.h"
@@ -14,6 +15,8 @@ struct cluster_gateway;
 
 struct cluster_store {
     struct store store; /* first */
+    /* The same connection for catching up: its reads need not wait until they are applied. */
+    struct store direct;
     struct cluster_gateway *gateway;
     struct list writes; // cluster_pending::link; oldest first
     struct list reads;  // cluster_pending::link
@@ -26,11 +29,6 @@ void cluster_store_init(struct cluster_store *store, struct cluster_gateway *gat
 /* Begins a commit of an operation. */
 void cluster_store_commit(struct cluster_store *store, struct store_commit *req,
                           unsigned op);
-
-/* Begins a read whose result need not wait until it is applied. any_epoch: for a gateway
- * that loads. */
-void cluster_store_read(struct cluster_store *store, struct store_read *read,
-                        bool any_epoch);
 
 /* Sends what has to be sent, and delivers what may be delivered now. */
 void cluster_store_tick(struct cluster_store *store);
