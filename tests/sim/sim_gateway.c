@@ -151,6 +151,7 @@ static void crash(struct sim *sim)
         loop_turn(sim->world->loop, 1);
     *fake_store_fault(sim->world->fake) = (struct fault){ 0 };
     ledger_revive(sim->ledger);
+    sim->world->takes_over = sim->crashes % 2;
     world_start(sim->world);
     workload_return(&sim->workload);
     sim->crashes++;

@@ -722,6 +722,7 @@ static void step(struct sim *sim)
         change_settings(sim);
         engine_match(sim->world->engine, sim->world->env);
     } else if (choice < 2) {
+        sim->world->takes_over = !sim->world->takes_over;
         world_restart(sim->world);
         begin_world(sim);
         for (size_t i = 0; i < sim->count; i++)

@@ -18,6 +18,7 @@
 enum {
     PROJECT_SHARES = 4, /* a project has the memory of this many environments */
     TRIMMED_SHARE = 8,  /* evicts 1/8 at once, to avoid a search for each run */
+    TAKEN_OVER_AT_ONCE = 16,
 };
 
 /* If a project's finished runs exceed its budget, the environment with the most bytes
@@ -235,17 +236,37 @@ void engine_drop_environment(struct engine *engine, struct environment *env)
 }
 
 /* Sets no timer: no deadline is due before everything is in memory; the sweep sets them. */
+static void decide_from_now(struct engine *engine, struct tracked *run)
+{
+    text_note_id(run->run.id, engine->last_id);
+    if (run->run.created_at > engine->newest_ms)
+        engine->newest_ms = run->run.created_at;
+    run->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
+    debounce_keys_note(engine, run);
+    singletons_note(run);
+    engine_place(engine, run);
+    timers_clear(loop_timers(engine->loop), &run->timer);
+}
+
 void engine_load_run(struct engine *engine, struct environment *env, struct run *run)
 {
     engine->is_loading = true;
     run_share_names(run);
-    text_note_id(run->id, engine->last_id);
-    if (run->created_at > engine->newest_ms)
-        engine->newest_ms = run->created_at;
-    struct tracked *tracked = environment_load(env, run);
-    tracked->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
-    debounce_keys_note(engine, tracked);
-    singletons_note(tracked);
-    engine_place(engine, tracked);
-    timers_clear(loop_timers(engine->loop), &tracked->timer);
+    decide_from_now(engine, environment_load(env, run));
+}
+
+bool engine_take_over(struct engine *engine, struct environment *env, uint64_t *at)
+{
+    const struct order *all = &env->hub.all.order;
+    struct timeslice timeslice = loop_timeslice(engine->loop);
+    engine->is_loading = true;
+    for (uint32_t i = order_after(all, *at); i < all->count; i++) {
+        struct place place = order_place(all, i);
+        if (!timeslice_left_every(&timeslice, TAKEN_OVER_AT_ONCE))
+            return true;
+        *at = place.rev;
+        if (place.run)
+            decide_from_now(engine, place.run);
+    }
+    return false;
 }

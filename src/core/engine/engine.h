@@ -134,6 +134,12 @@ struct environment *engine_environment(const struct engine *engine, uint32_t num
  * deadline. */
 void engine_load_run(struct engine *engine, struct environment *env, struct run *run);
 
+/* The same for the runs that are in memory already, because this gateway has followed another
+ * one and takes the lead now. Call it when settings of queues are in memory. Stops when the
+ * turn's time is used up, and then returns true: call it again. *at is the rev that it has
+ * got to, 0 at the first call. */
+bool engine_take_over(struct engine *engine, struct environment *env, uint64_t *at);
+
 /* Call it when the store fails. Commands parked at an outstanding commit were not sent to
  * the store; they end with ERR_STORE. */
 void engine_refuse_waiting(struct engine *engine);

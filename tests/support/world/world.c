@@ -128,7 +128,11 @@ static uint64_t load_page(struct world *world, struct page *page)
     for (size_t i = 0; i < page->walk.count; i++) {
         struct run *run = &page->walk.runs[i];
         lowest = run->rev;
-        engine_load_run(world->engine, world->env, run);
+        run_share_names(run);
+        if (world->takes_over)
+            environment_load(world->env, run);
+        else
+            engine_load_run(world->engine, world->env, run);
     }
     free(page->walk.runs);
     return lowest;
@@ -152,8 +156,11 @@ static void load(struct world *world)
 
 void world_start(struct world *world)
 {
+    uint64_t at = 0;
     build(world);
     load(world);
+    while (world->takes_over && engine_take_over(world->engine, world->env, &at))
+        loop_turn(world->loop, 0);
     engine_sweep(world->engine);
     schedules_start(world->schedules);
 }

@@ -21,6 +21,8 @@ struct world {
     bool is_prod;
     enum singleton singleton;
     struct list readers; // reader::link
+    /* A start puts the runs into memory first, as a follower does, and then takes the lead. */
+    bool takes_over;
 };
 
 /* Parts of a world; the zero value of a member stands for its default. */
