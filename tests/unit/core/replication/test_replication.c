@@ -597,6 +597,10 @@ static void leader_in_doubt_sends_no_beats(void **state)
     struct scene *scene = *state;
     connect(scene);
     scene->left_ms = 0;
+    replica_ask(&scene->replica);
+    struct sent_frame *ask = container_of(scene->to_leader.next, struct sent_frame, link);
+    source_receive(&scene->source, &scene->follower, &ask->frame);
+    assert_true(list_empty(&scene->to_follower));
     for (int i = 0; i < 2 * LEFT_MS / REPLICA_ASK_MS; i++)
         pass(scene, REPLICA_ASK_MS);
     assert_false(is_trusted(scene));
@@ -693,6 +697,31 @@ static void wait_for_sums(struct scene *scene)
         pass(scene, 1000);
 }
 
+static unsigned count_sums(const struct scene *scene)
+{
+    unsigned count = 0;
+    list_each (link, &scene->to_follower)
+        count += container_of(link, struct sent_frame, link)->frame.kind == REPL_SUM;
+    return count;
+}
+
+static void sums_are_sent_of_environments_that_have_changed(void **state)
+{
+    struct scene *scene = *state;
+    create(scene->world, "run_1", "a");
+    connect(scene);
+    world_pass(scene->world, 10000);
+    assert_int_equal(count_sums(scene), 1);
+    world_pass(scene->world, 10000);
+    assert_int_equal(count_sums(scene), 1);
+    change(scene->world, "run_1", 2);
+    world_pass(scene->world, 10000);
+    assert_int_equal(count_sums(scene), 2);
+    connect(scene); /* a new follower has compared nothing */
+    world_pass(scene->world, 10000);
+    assert_int_equal(count_sums(scene), 1);
+}
+
 static void equal_sums_are_silent(void **state)
 {
     struct scene *scene = *state;
@@ -717,6 +746,7 @@ static void environment_that_differs_is_loaded_again(void **state)
     assert_string_equal(scene->ended, "memory differs from the leader's");
     scene->copy->sum--; /* so that clearing leaves zero */
     connect(scene);
+    assert_int_equal(scene->clears, 2);
     assert_same(scene);
     wait_for_sums(scene);
     assert_int_equal(scene->replica.differences, 1);
@@ -778,6 +808,7 @@ int main(void)
         TEST(gap_ends_the_connection),
         TEST(frame_before_the_positions_ends_the_connection),
         TEST(versions_without_a_common_one_are_refused),
+        TEST(sums_are_sent_of_environments_that_have_changed),
         TEST(equal_sums_are_silent),
         TEST(environment_that_differs_is_loaded_again),
         TEST(documents_of_accounts_travel),
