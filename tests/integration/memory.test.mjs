@@ -72,3 +72,8 @@ test(`a failed allocation, ${failures} times: logged and exited, or refused and 
 test("a thread that cannot be started: logged and exited, or continued without it", { timeout: 120_000 }, async (t) => {
   for (let nth = 1; nth <= threads; nth++) await outlive(t, { SHIM_THREAD_FAIL: String(nth) }, `thread ${nth}`, []);
 });
+
+test("OpenSSL has no allocations of its own that could fail", async (t) => {
+  const { trouble, about } = await outlive(t, { SHIM_ALLOC_REFUSE: "libcrypto" }, "an allocation of libcrypto", []);
+  assert.equal(trouble, null, about("it serves"));
+});

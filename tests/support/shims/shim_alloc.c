@@ -1,11 +1,12 @@
 /* shim_alloc.c - counts how often a program allocates memory, and makes one allocation
- * fail, or the start of one thread.
+ * fail, those of a library, or the start of one thread.
  *
- *   LD_PRELOAD=shim_alloc.so  SHIM_ALLOC=file  SHIM_ALLOC_FAIL=n  SHIM_THREAD_FAIL=n  gateway
+ *   LD_PRELOAD=shim_alloc.so  SHIM_ALLOC=file  SHIM_ALLOC_FAIL=n  SHIM_ALLOC_REFUSE=name
+ *   SHIM_THREAD_FAIL=n  gateway
  *
  * The first eight bytes of the file are the number of calls so far of malloc, calloc and
- * realloc, in the machine's byte order. The n-th of them, from 1, fails; so does the n-th
- * call of pthread_create. */
+ * realloc, in the machine's byte order. The n-th of them, from 1, fails; so do those called
+ * by a library whose path contains the name, and the n-th call of pthread_create. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@ void *__libc_realloc(void *memory, size_t size);
 static _Atomic uint64_t before_start;
 static _Atomic uint64_t *calls = &before_start;
 static uint64_t fails, thread_fails; /* 0: none */
+static const char *refused;          /* NULL: no library */
 
 static uint64_t number_of(const char *variable)
 {
@@ -36,6 +39,7 @@ __attribute__((constructor)) static void start(void)
 {
     fails = number_of("SHIM_ALLOC_FAIL");
     thread_fails = number_of("SHIM_THREAD_FAIL");
+    refused = getenv("SHIM_ALLOC_REFUSE");
     const char *path = getenv("SHIM_ALLOC");
     int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
     if (fd < 0)
@@ -49,9 +53,16 @@ __attribute__((constructor)) static void start(void)
     close(fd);
 }
 
-static bool is_refused(void)
+static bool is_of_refused(void *caller)
 {
-    if (atomic_fetch_add(calls, 1) + 1 != fails || !fails)
+    Dl_info found;
+    return refused && dladdr(caller, &found) && strstr(found.dli_fname, refused);
+}
+
+static bool is_refused(void *caller)
+{
+    bool is_nth = atomic_fetch_add(calls, 1) + 1 == fails && fails;
+    if (!is_nth && !is_of_refused(caller))
         return false;
     errno = ENOMEM;
     return true;
@@ -59,17 +70,17 @@ static bool is_refused(void)
 
 void *malloc(size_t size)
 {
-    return is_refused() ? NULL : __libc_malloc(size);
+    return is_refused(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    return is_refused() ? NULL : __libc_calloc(count, size);
+    return is_refused(__builtin_return_address(0)) ? NULL : __libc_calloc(count, size);
 }
 
 void *realloc(void *memory, size_t size)
 {
-    return is_refused() ? NULL : __libc_realloc(memory, size);
+    return is_refused(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, size);
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
