@@ -126,6 +126,7 @@ struct offering {
     struct api_call *call;
     struct disk_asking asking;
     char key[ARTIFACT_KEY_MAX];
+    bool has_left; /* its client; the offer is then of no use */
 };
 
 static enum err check_disk(const struct offering *op, struct failure *why)
@@ -145,7 +146,8 @@ static enum err check_disk(const struct offering *op, struct failure *why)
 static void on_gone(struct api_call *call)
 {
     struct offering *op = call->state;
-    file_job_cancel(&op->asking.job);
+    op->has_left = true;
+    file_job_cancel(&op->asking.job); /* has no effect once the job runs */
 }
 
 static void on_asked(struct file_job *job)
@@ -157,7 +159,7 @@ static void on_asked(struct file_job *job)
     struct artifacts *artifacts = api_artifacts(call->api);
     struct artifact *artifact =
         artifacts_find(artifacts, call->account->number, slice_of(op->key));
-    enum err err = check_disk(op, &call->why);
+    enum err err = op->has_left ? ERR_CANCELED : check_disk(op, &call->why);
     free(op);
     if (!artifact)
         err = explain(&call->why, ERR_STORE, "The offer has expired; request a new one");
