@@ -119,16 +119,18 @@ static enum err take_read(struct load_documents *load, const struct document *do
     return OK;
 }
 
-/* A removal restarts the walk, because it may move the entries of the table. */
+/* A table must not change during a walk, so this collects the documents first. */
 static void forget_missing(struct followed_memory *memory)
 {
-    size_t at = 0;
-    for (struct followed_document *known; (known = table_next(&memory->documents, &at));) {
-        if (known->round == memory->round)
-            continue;
-        forget(memory, known);
-        at = 0;
-    }
+    struct followed_document **missing =
+        mem_new_array(struct followed_document *, memory->documents.count);
+    size_t at = 0, count = 0;
+    for (struct followed_document *known; (known = table_next(&memory->documents, &at));)
+        if (known->round != memory->round)
+            missing[count++] = known;
+    for (size_t i = 0; i < count; i++)
+        forget(memory, missing[i]);
+    free((void *)missing);
 }
 
 static void on_read(struct load_documents *load, enum err status)

@@ -25,6 +25,7 @@
 #include "api/schedules/schedules.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "server/config/config_listen.h"
 #include "server/config/config_tls.h"
 #include "server/gateway/admin_socket.h"
@@ -318,6 +319,7 @@ static void on_taken(void *owner)
     struct gateway *gateway = owner;
     api_stand_by(gateway->api, leading_why_not(gateway->leading));
     replication_take_lead(gateway->replication, gateway->leading);
+    metrics[M_LEADS] = 1;
     gateway->loading = true;
     gateway->load_accounts =
         (struct load_accounts){ .store = gateway->store,
@@ -377,6 +379,7 @@ static void on_lost(void *owner, const char *reason, bool for_good)
     struct failure why;
     explain(&why, for_good ? ERR_CONFLICT : ERR_MOVED, "%s", reason);
     replication_end(gateway->replication, reason);
+    metrics[M_LEADS] = 0;
     if (gateway->phase == PHASE_READY) {
         gateway->reason = why;
         begin_drain(gateway, MOVED_MS);
@@ -650,6 +653,7 @@ static void on_left(void *owner)
         return;
     stop_own_work(gateway);
     replication_end(gateway->replication, "the lead was handed over");
+    metrics[M_LEADS] = 0;
     drain_sockets(&gateway->drain);
     look_at_drain_in(gateway, DRAIN_EVERY_MS);
 }

@@ -31,7 +31,8 @@ struct following {
     bool was_current; /* the replica has followed on this link; logged */
     bool ended;
     int64_t opened_ms, retry_ms, pause_ms;
-    char logged[160]; /* why it could not connect, when that was logged last */
+    uint64_t answered; /* replica::answered, when note_lag has looked at it */
+    char logged[160];  /* why it could not connect, when that was logged last */
     int64_t logged_ms;
 };
 
@@ -73,22 +74,21 @@ static void log_end(struct following *following, const char *why)
         log_failure(following, why);
 }
 
-/* Returns since when the newest answered ask was in flight: what the leader had applied then
- * is in memory. 0: none was answered on this connection. */
-static int64_t lag_ms(const struct following *following)
+/* Once an ask is answered, memory has what the leader had applied by then. */
+static void note_lag(struct following *following)
 {
     const struct replica *replica = &following->replica;
-    if (replica->state != REPLICA_FOLLOWING || !replica->answered)
-        return 0;
-    return loop_boot_ms(following->loop) -
-           replica->asked_at[replica->answered % REPLICA_ASKS];
+    if (!replica->answered || replica->answered == following->answered)
+        return;
+    following->answered = replica->answered;
+    int64_t asked_ms = replica->asked_at[replica->answered % REPLICA_ASKS];
+    metric_observe_us(H_REPLICATION_LAG, (loop_boot_ms(following->loop) - asked_ms) * 1000);
 }
 
 static void note_current(struct following *following)
 {
     bool is_current = following->replica.state == REPLICA_FOLLOWING;
     metrics[M_FOLLOWS] = following_left_ms(following) > 0;
-    metrics[M_REPLICATION_LAG_MS] = lag_ms(following);
     metrics[M_SUMS_EQUAL] = (int64_t)following->replica.equals;
     metrics[M_SUMS_DIFFERENT] = (int64_t)following->replica.differences;
     metrics[M_REPLICATION_WAITING] = (int64_t)following->replica.waiting_bytes;
@@ -143,10 +143,11 @@ static void on_message(void *owner, struct slice message)
             return;
         }
         if (frame.kind == REPL_NONE)
-            return;
+            break;
         replica_receive(&following->replica, &frame, bytes);
         bytes = 0; /* counted with the first frame */
     }
+    note_lag(following);
 }
 
 static void on_closed(void *owner, const char *why)

@@ -52,14 +52,16 @@ class Relay {
   stop() { this.cut(); this.server.close(); }
 }
 
-/** more: settings of all gateways, like those of startGateway. */
-export async function startFollowers(t, { names = ["a", "b", "c"], options = [], ...more } = {}) {
+/** certificate: { certificate, key }, for the hosts of the relays: then peers use TLS. more: settings of all gateways, like
+ *  those of startGateway. */
+export async function startFollowers(t, { names = ["a", "b", "c"], options = [], certificate, ...more } = {}) {
+  const secure = certificate ? ["--tls-cert", certificate.certificate, "--tls-key", certificate.key] : [];
   const postgres = await startPostgres({ t }), port = await freePort(), gateways = [];
   for (const [at, name] of names.entries()) {
     const [host, target] = [`127.0.1.${at + 1}`, `127.0.0.${at + 1}`];
     const peers = await Relay.start({ host, target, port }, t);
     const gateway = await startGateway({ t, ready: at === 0, ...onDatabase(postgres, name, {
-      options: ["--peer-listen", `${target}:${port}`, "--peer-url", `http://${host}:${port}`, ...options], ...more }) });
+      options: ["--peer-listen", `${target}:${port}${certificate ? ",tls" : ""}`, "--peer-url", `http${certificate ? "s" : ""}://${host}:${port}`, ...secure, ...options], ...more }) });
     gateways.push(Object.assign(gateway, { name, peers }));
   }
   const [leader, ...others] = gateways;
