@@ -20,6 +20,7 @@ enum { CLUSTER_SUBSCRIBERS = 6, CLUSTER_POLLERS = 5 };
 
 struct cluster {
     struct draws draws;
+    unsigned budget; /* of each turn of a gateway (loop_set_budget) */
     struct cluster_network network;
     struct cluster_database database;
     struct cluster_check check;

@@ -178,6 +178,7 @@ void cluster_gateway_start(struct cluster_gateway *gateway)
 {
     gateway->running = true;
     gateway->loop = loop_create(NULL);
+    loop_set_budget(gateway->loop, gateway->cluster->budget);
     loop_set_wall(gateway->loop,
                   world_start_ms + gateway->cluster->network.now + gateway->off_ms);
     gateway->turned_at = gateway->cluster->network.now;
