@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "core/replication/frame_codec.h"
 #include "tests/support/cluster/cluster.h"
 #include "tests/support/cluster/cluster_faults.h"
 
@@ -49,27 +50,23 @@ static void on_message(struct cluster *cluster, struct cluster_message *message)
         receive_as_follower(&gateway->replication, own);
 }
 
-static void copy_frame(struct repl_frame *to, const struct repl_frame *from)
+/* The frame travels as bytes, as between real gateways. */
+static void encode_and_read(struct repl_frame *to, const struct repl_frame *from)
 {
-    *to = *from;
-    if (from->kind == REPL_BEFORE || from->kind == REPL_CHANGE)
-        run_copy(&to->run.run, &from->run.run);
-    if (from->kind == REPL_DOCUMENT) {
-        bytes_ref(from->document.document.name);
-        bytes_ref(from->document.document.body);
-    }
-    if (from->kind == REPL_POSITIONS) {
-        size_t size = from->positions.count * sizeof(struct repl_position);
-        to->positions.list = mem_alloc(size);
-        memcpy(to->positions.list, from->positions.list, size);
-    }
+    struct buf bytes = { 0 };
+    struct failure why = { 0 };
+    repl_write(from, &bytes);
+    struct slice message = buf_slice(&bytes);
+    if (repl_read(&message, to, &why) || message.len)
+        violated("a frame of kind %d cannot be read: %s", from->kind, why.text);
+    buf_finish(&bytes);
 }
 
 static void send(struct cluster_replication *replication, int to, uint32_t session,
                  const struct repl_frame *frame)
 {
     struct repl_message *message = mem_new(struct repl_message);
-    copy_frame(&message->frame, frame);
+    encode_and_read(&message->frame, frame);
     message->session = session;
     message->message.arrive = on_message;
     message->message.destroy = destroy_message;

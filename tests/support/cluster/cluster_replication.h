@@ -1,7 +1,7 @@
 /* cluster_replication.h - replication between the gateways of a simulated cluster.
  *
- *   real:  source, replica, catching up (core/replication), frames as values
- *   model: connections; the frames travel as messages (cluster_network.h)
+ *   real:  source, replica, catching up (core/replication), and frames as bytes
+ *   model: connections; the frames travel in messages (cluster_network.h)
  *
  * Each hello begins a session, which stands for a connection of its own: frames of an earlier
  * session are dropped. The deliberate faults alter frames, answers and the replica from
