@@ -253,7 +253,7 @@ test("unusable certificates are refused by --check-config with the files' names,
   for (const [words, ...parts] of [
     [secure, "--listen", ",tls needs a certificate"],
     [[...secure, "--tls-cert", own.certificate], "--tls-cert", "names 1 files but tls-key 0"],
-    [["--tls-cert", own.certificate, "--tls-key", own.key], "--tls-cert", "no address of listen speaks TLS"],
+    [["--tls-cert", own.certificate, "--tls-key", own.key], "--tls-cert", "no address of listen or peer-listen speaks TLS"],
     [pair(own.certificate, other.key), own.certificate, other.key, "does not match the certificate"],
     [pair("/nowhere", own.key), "/nowhere: No such file"],
     [pair(own.certificate, "/nowhere"), "/nowhere: No such file"],
