@@ -155,6 +155,15 @@ test("strangers at peer-listen", { timeout: 300_000 }, async (t) => {
   await gateway.stop();
 });
 
+test("a port in use is an error that names peer-listen", { timeout: 60_000 }, async (t) => {
+  const postgres = await startPostgres({ t }), peerPort = await freePort(), other = net.createServer();
+  await new Promise((resolve) => other.listen(peerPort, "127.0.0.1", resolve));
+  t.after(() => other.close());
+  const gateway = await startGateway({ t, ready: false, ...onDatabase(postgres, "a", { options: ["--peer-listen", `127.0.0.1:${peerPort}`] }) });
+  assert.equal((await gateway.ended()).code, 1);
+  assert.match(gateway.stderr, new RegExp(`port ${peerPort}: .*--peer-listen 127\\.0\\.0\\.1:${peerPort + 1}`));
+});
+
 test("a gateway that stands by accepts no peer", { timeout: 120_000 }, async (t) => {
   const postgres = await startPostgres({ t }), leader = await start(t, postgres), other = await start(t, postgres, "b", { ready: false });
   await standsBy(other);

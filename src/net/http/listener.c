@@ -136,11 +136,13 @@ static enum err address_in_use(const struct listen_options *options, const char 
                                struct failure *why)
 {
     bool six = strchr(options->host, ':') != NULL;
+    const char *setting = options->admin ? "admin-listen" : "listen";
+    if (options->setting)
+        setting = options->setting;
     return explain(why, ERR_INVALID,
                    "cannot listen on %s port %d: %s; choose another port, for example "
                    "--%s %s%s%s:%d",
-                   options->host, options->port, reason,
-                   options->admin ? "admin-listen" : "listen", six ? "[" : "",
+                   options->host, options->port, reason, setting, six ? "[" : "",
                    options->host, six ? "]" : "",
                    options->port < UINT16_MAX ? options->port + 1 : options->port - 1);
 }

@@ -24,7 +24,8 @@ struct listen_options {
     mode_t mode;      /* of the UNIX socket's file; 0: 0600 */
     bool proxied;     /* connections must begin with a header of the PROXY protocol */
     bool secure;      /* connections use TLS; server_options.certificates */
-    bool admin;       /* sets exchange.admin. A few connections above connections_max are
+    const char *setting; /* that names the address, for an error; NULL: (admin-)listen */
+    bool admin;          /* sets exchange.admin. A few connections above connections_max are
                        * accepted, so that admins get in when others use them all */
 };
 

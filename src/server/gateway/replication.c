@@ -296,6 +296,7 @@ static enum err listen_for_peers(struct replication *replication,
                                  struct failure *why)
 {
     struct listen_options address = config_listener_address(listener, false);
+    address.setting = "peer-listen";
     struct serving_options options = { .address = &address,
                                        .certificates = replication->options.certificates,
                                        .vault = replication->options.vault,
