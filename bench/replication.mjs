@@ -24,7 +24,7 @@ import { onDatabase, startPostgres } from "../tests/support/js/postgres.mjs";
 const [build = "build"] = process.argv.slice(2);
 const { ROUNDS = 7, RUNS = 10_000, LARGE = 200 } = process.env;
 process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
-const FOLLOWERS = 2, CONNECTIONS = 16, TARGET = 0.1;
+const FOLLOWERS = 2, CONNECTIONS = 16, TARGET = 0.1, SENT = 'runcast_replication_bytes_total{direction="sent"}';
 const loads = [{ payload: 512, runs: Number(RUNS) }, { payload: 256 << 10, runs: Number(LARGE) }];
 
 const postgres = await startPostgres({ settings: { shared_buffers: "256MB", max_wal_size: "4GB", autovacuum: "off" } });
@@ -44,12 +44,14 @@ function cpuUs(pid) {
 
 /** CPU of the leader in µs for a run. */
 async function trigger(leader, { payload, runs }, followers = []) {
-  const before = cpuUs(leader.child.pid);
+  const before = cpuUs(leader.child.pid), sentBefore = await leader.metric(SENT);
   const said = execFileSync(path.resolve(build, "runcast-bench"), ["trigger", "--url", leader.url, "--concurrency", `${CONNECTIONS}`, "--count", `${runs}`,
     "--payload", `${payload}`, "--json"], { encoding: "utf8", env: { ...process.env, TRIGGER_SECRET_KEY: keys.prod } });
   if (JSON.parse(said).failed) throw new Error("triggers were refused");
   await read(followers);
-  return (cpuUs(leader.child.pid) - before) / runs;
+  const us = cpuUs(leader.child.pid) - before, sent = await leader.metric(SENT) - sentBefore;
+  if (sent < runs * payload * followers.length) throw new Error("a follower did not get all changes from the leader");
+  return us / runs;
 }
 
 /** Waits until a gateway follows; it has caught up then. */
