@@ -11,7 +11,10 @@
 #include "base/metrics.h"
 #include "core/replication/frame_codec.h"
 
-enum { COLLECTED_MAX = 256 << 10 }; /* bytes after which a message is sent in the turn */
+enum {
+    COLLECTED_MAX = 256 << 10, /* bytes after which a message is sent in the turn */
+    KEPT_MAX = 1 << 20,        /* bytes of the buffer that are kept for the next message */
+};
 
 struct serving {
     struct loop *loop;
@@ -39,7 +42,10 @@ static void send_to_all(struct serving *serving)
 {
     struct peer_message message;
     peer_message_make(serving->server, &message, buf_slice(&serving->collected));
-    buf_clear(&serving->collected);
+    if (serving->collected.capacity > KEPT_MAX)
+        buf_finish(&serving->collected);
+    else
+        buf_clear(&serving->collected);
     list_each (link, &serving->source.followers) {
         struct source_follower *follower = container_of(link, struct source_follower, link);
         peer_conn_send(container_of(follower, struct served, follower)->peer, &message);
