@@ -612,12 +612,13 @@ static void apply_some(struct deferred *applying)
         loop_defer(replica->loop, applying);
 }
 
+/* A short frame takes more memory than bytes on the wire. */
 static void keep(struct replica *replica, const struct repl_frame *frame, size_t bytes)
 {
     struct waiting_frame *waiting = mem_new(struct waiting_frame);
-    *waiting = (struct waiting_frame){ .frame = *frame, .bytes = bytes };
+    *waiting = (struct waiting_frame){ .frame = *frame, .bytes = bytes + sizeof(*waiting) };
     list_append(&replica->waiting, &waiting->link);
-    replica->waiting_bytes += bytes;
+    replica->waiting_bytes += waiting->bytes;
     if (replica->waiting_bytes > REPLICA_WAITING_MAX)
         stop(replica, "too many changes have waited for the database");
     else if (may_apply(replica))

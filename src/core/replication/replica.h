@@ -26,7 +26,7 @@ enum {
     REPLICA_ASK_MS = 500,           /* between asks */
     REPLICA_ASKS = 256,             /* asks whose time is known */
     REPLICA_SILENCE_MS = 10 * 1000, /* without a beat, the connection is ended */
-    REPLICA_WAITING_MAX = 64 << 20, /* bytes of frames that wait */
+    REPLICA_WAITING_MAX = 64 << 20, /* bytes of frames that wait, in memory */
 };
 
 enum replica_state {

@@ -134,18 +134,17 @@ static void on_open(void *owner)
 static void on_message(void *owner, struct slice message)
 {
     struct following *following = owner;
-    size_t bytes = message.len;
     struct failure why;
     while (following->replica.state != REPLICA_OFF) {
         struct repl_frame frame = { 0 };
+        size_t left = message.len;
         if (repl_read(&message, &frame, &why)) {
             cut(following, why.text);
             return;
         }
         if (frame.kind == REPL_NONE)
             break;
-        replica_receive(&following->replica, &frame, bytes);
-        bytes = 0; /* counted with the first frame */
+        replica_receive(&following->replica, &frame, left - message.len);
     }
     note_lag(following);
 }

@@ -106,11 +106,24 @@ static void too_many_waiting_bytes_end_the_connection(void **state)
     create(scene->world, "run_1", "a");
     fake_store_set_delay(scene->world->fake, 0, 50);
     scene_connect(scene);
-    replica_receive(&scene->replica, &frame, REPLICA_WAITING_MAX);
+    replica_receive(&scene->replica, &frame, REPLICA_WAITING_MAX / 2);
     assert_string_equal(scene->ended, "");
-    replica_receive(&scene->replica, &frame, 1);
+    replica_receive(&scene->replica, &frame, REPLICA_WAITING_MAX / 2);
     assert_string_equal(scene->ended, "too many changes have waited for the database");
     assert_true(list_empty(&scene->replica.waiting));
+}
+
+static void short_frames_count_with_the_memory_that_they_take(void **state)
+{
+    struct replication_scene *scene = *state;
+    create(scene->world, "run_1", "a");
+    fake_store_set_delay(scene->world->fake, 0, 50);
+    scene_connect(scene);
+    for (size_t i = 0; i < REPLICA_WAITING_MAX / sizeof(struct repl_frame); i++) {
+        struct repl_frame frame = { .kind = REPL_SUM };
+        replica_receive(&scene->replica, &frame, 5);
+    }
+    assert_string_equal(scene->ended, "too many changes have waited for the database");
 }
 
 static void on_written(struct document_write *write, enum err status)
@@ -479,6 +492,7 @@ int main(void)
         TEST(next_connection_continues_from_memory),
         TEST(frames_wait_while_the_database_is_read),
         TEST(too_many_waiting_bytes_end_the_connection),
+        TEST(short_frames_count_with_the_memory_that_they_take),
         TEST(memory_ahead_of_the_leader_is_not_trusted),
         TEST(retention_removes_runs_from_memory),
         TEST(memory_below_the_purged_position_is_loaded_again),
