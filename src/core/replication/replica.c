@@ -203,12 +203,15 @@ static void advance(struct replica *replica, struct followed *followed, uint64_t
 }
 
 /* Returns the environment of a frame that follows on what the stream has had so far. If
- * there is a jump, ends the connection and returns NULL. */
+ * there is a jump, ends the connection and returns NULL. The accounts are then read again,
+ * whatever their position. */
 static struct followed *next_in(struct replica *replica, uint32_t env, uint64_t seq)
 {
     struct followed *followed = find(replica, env);
     if (followed && seq == followed->stream + 1)
         return followed;
+    if (followed && env == ENV_INSTALLATION)
+        followed->item.is_partial = true;
     stop(replica, followed ? "the stream has a gap" : "an unknown environment");
     return NULL;
 }

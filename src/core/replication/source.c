@@ -247,9 +247,22 @@ static void send_document(struct source *source, const struct change *change)
     send(source, NULL, &frame);
 }
 
+/* A change without a number has no place in the order. The database has it at the next
+ * number or a later one, so followers that come back find that they lack it, and read it
+ * there. */
+static void apply_unnumbered(struct source *source)
+{
+    source->options.accounts_seq++;
+    source_end_all(source, "the outcome of a commit was unknown");
+}
+
 void source_apply(struct source *source, const struct run *before,
                   const struct change *change)
 {
+    if (!change->seq) {
+        apply_unnumbered(source);
+        return;
+    }
     if (change->env == ENV_INSTALLATION)
         source->options.accounts_seq = change->seq;
     if (list_empty(&source->followers))

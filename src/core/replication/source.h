@@ -64,11 +64,12 @@ void source_receive(struct source *source, struct source_follower *follower,
 /* The connection has ended. Does nothing if it was not a follower. */
 void source_leave(struct source *source, struct source_follower *follower);
 
-/* Ends the connections of all followers, because a change has no place in the order. */
+/* Ends the connections of all followers. */
 void source_end_all(struct source *source, const char *why);
 
 /* Call it for each change, in order, right before it is applied. before: the run as it is in
- * memory; NULL: it is new, or the change is of a document. */
+ * memory; NULL: it is new, or the change is of a document. A change of the accounts whose
+ * commit was in doubt may have the number 0. */
 void source_apply(struct source *source, const struct run *before,
                   const struct change *change);
 

@@ -214,16 +214,9 @@ static void on_change(void *owner, const struct run *before, const struct change
     source_apply(serving_source(((struct replication *)owner)->serving), before, change);
 }
 
-/* A change without a number has no place in the order: followers read it from the
- * database. */
 static void on_account_change(void *owner, const struct change *change)
 {
-    const struct replication *replication = owner;
-    struct source *source = serving_source(replication->serving);
-    if (change->seq)
-        source_apply(source, NULL, change);
-    else
-        source_end_all(source, "the outcome of a commit was unknown");
+    on_change(owner, NULL, change);
 }
 
 static void on_purged(void *owner, const struct store_position *position)

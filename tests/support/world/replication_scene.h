@@ -32,6 +32,7 @@ struct replication_scene {
     unsigned clears;
     unsigned runs_sent, payloads_sent, befores_sent;
     uint64_t account_version; /* of the only document of the accounts */
+    unsigned account_reads;
 };
 
 /* For cmocka: *state becomes the scene. */

@@ -480,6 +480,35 @@ static void documents_of_accounts_travel(void **state)
     assert_same_memory(scene);
 }
 
+/* The gateway has looked whether its commit was written: it was, with an unknown number. */
+static void accounts_are_read_after_a_commit_in_doubt(void **state)
+{
+    struct replication_scene *scene = *state;
+    const struct change in_doubt = { .kind = CHANGE_DOCUMENT, .env = ENV_INSTALLATION };
+    write_account(scene, 0);
+    scene_connect(scene);
+    unsigned reads = scene->account_reads;
+    source_apply(&scene->source, NULL, &in_doubt);
+    assert_string_equal(scene->ended, "the outcome of a commit was unknown");
+    scene_connect(scene);
+    assert_int_equal(scene->account_reads, reads + 1);
+    assert_same_memory(scene);
+}
+
+static void accounts_are_read_after_a_gap(void **state)
+{
+    struct replication_scene *scene = *state;
+    struct repl_frame gap = { .kind = REPL_PASSED, .passed = { ENV_INSTALLATION, 7, 7 } };
+    write_account(scene, 0);
+    scene_connect(scene);
+    unsigned reads = scene->account_reads;
+    replica_receive(&scene->replica, &gap, 5);
+    assert_string_equal(scene->ended, "the stream has a gap");
+    scene_connect(scene);
+    assert_int_equal(scene->account_reads, reads + 1);
+    assert_same_memory(scene);
+}
+
 #define TEST(name)                                                                         \
     cmocka_unit_test_setup_teardown(name, open_replication_scene, close_replication_scene)
 
@@ -513,6 +542,8 @@ int main(void)
         TEST(equal_sums_are_silent),
         TEST(environment_that_differs_is_loaded_again),
         TEST(documents_of_accounts_travel),
+        TEST(accounts_are_read_after_a_commit_in_doubt),
+        TEST(accounts_are_read_after_a_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
