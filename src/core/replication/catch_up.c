@@ -162,6 +162,8 @@ static void end_page(struct catch_up *catch_up, uint64_t last)
     struct store_walk *walk = &catch_up->walk;
     free(walk->runs);
     walk->runs = NULL;
+    if (catch_up->took)
+        catch_up->took(catch_up, catch_up->item->env);
     if (has_gone_back(catch_up)) {
         catch_up->item->is_loaded = false;
         end(catch_up, STORE_MOVED);

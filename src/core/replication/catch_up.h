@@ -42,6 +42,9 @@ struct catch_up {
     void (*done)(struct catch_up *catch_up, enum store_status status);
     /* All runs of the environment are about to leave memory. The caller may set it. */
     void (*clears)(struct catch_up *catch_up, struct environment *env);
+    /* The runs of a page are in memory, maybe more final ones than fit in. The caller may set
+     * it. */
+    void (*took)(struct catch_up *catch_up, struct environment *env);
 
     /* Private to catch_up.c. */
     struct list waiting;        // catch_up_item::link

@@ -22,6 +22,7 @@ static void apply_some(struct deferred *applying);
 static void on_time(struct timer *timer);
 static void on_caught_up(struct catch_up *catching, enum store_status status);
 static void on_clears(struct catch_up *catching, struct environment *env);
+static void on_took(struct catch_up *catching, struct environment *env);
 
 void replica_init(struct replica *replica, struct loop *loop, struct store *store,
                   const struct replica_options *options)
@@ -32,6 +33,7 @@ void replica_init(struct replica *replica, struct loop *loop, struct store *stor
     list_init(&replica->waiting);
     catch_up_init(&replica->catch_up, loop, store, on_caught_up);
     replica->catch_up.clears = on_clears;
+    replica->catch_up.took = on_took;
 }
 
 void replica_finish(struct replica *replica)
@@ -252,11 +254,16 @@ static bool put(struct replica *replica, struct environment *env, struct repl_ru
     return true;
 }
 
+static void report_applied(const struct replica *replica, struct environment *env)
+{
+    if (replica->options.applied)
+        replica->options.applied(replica->options.owner, env);
+}
+
 static void note_applied(struct replica *replica, struct environment *env)
 {
     replica->changes++;
-    if (replica->options.applied)
-        replica->options.applied(replica->options.owner, env);
+    report_applied(replica, env);
 }
 
 /* The environment may have the change already, from the database. */
@@ -505,6 +512,11 @@ static void on_clears(struct catch_up *catching, struct environment *env)
     struct replica *replica = container_of(catching, struct replica, catch_up);
     if (replica->options.clears)
         replica->options.clears(replica->options.owner, env);
+}
+
+static void on_took(struct catch_up *catching, struct environment *env)
+{
+    report_applied(container_of(catching, struct replica, catch_up), env);
 }
 
 void replica_load(struct replica *replica)

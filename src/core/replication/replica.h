@@ -62,7 +62,8 @@ struct replica_options {
     /* All runs of the environment are about to leave memory: its listeners must leave. NULL:
      * it has none. */
     void (*clears)(void *owner, struct environment *env);
-    /* Called after changes of an environment were applied. NULL: not needed. */
+    /* Called after changes of an environment were applied, or runs of it were read from the
+     * database: final runs may have to leave memory. NULL: not needed. */
     void (*applied)(void *owner, struct environment *env);
     void *owner;
 };

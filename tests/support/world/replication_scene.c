@@ -125,6 +125,13 @@ static void read_accounts(void *owner)
     ((struct replication_scene *)owner)->account_reads++;
 }
 
+static void on_applied(void *owner, struct environment *env)
+{
+    (void)owner;
+    if (environment_is_over_budget(env))
+        environment_evict(env, env->budget);
+}
+
 static void on_loaded(void *owner, enum err status)
 {
     struct replication_scene *scene = owner;
@@ -204,6 +211,7 @@ static void begin_follower(struct replication_scene *scene)
                                        .next = next_copy,
                                        .loaded = on_loaded,
                                        .clears = on_clears,
+                                       .applied = on_applied,
                                        .owner = scene };
     scene->copy = environment_create(world->loop, world->store, WORLD_ENV, "env_copy",
                                      false, 64 << 20, 100);

@@ -126,6 +126,25 @@ static void short_frames_count_with_the_memory_that_they_take(void **state)
     assert_string_equal(scene->ended, "too many changes have waited for the database");
 }
 
+static void runs_that_are_caught_up_stay_within_the_budget(void **state)
+{
+    struct replication_scene *scene = *state;
+    char id[16];
+    scene_connect(scene);
+    scene->copy->budget = SMALL_MEMORY;
+    scene_disconnect(scene);
+    for (int i = 0; i < 50; i++) {
+        snprintf(id, sizeof(id), "run_%d", i);
+        create(scene->world, id, NULL);
+        finish_run(scene->world, id, PACKET);
+    }
+    world_settle(scene->world);
+    scene_connect(scene);
+    assert_same_memory(scene);
+    assert_true(scene->copy->runs.count > 0);
+    assert_true(scene->copy->finals.used <= SMALL_MEMORY);
+}
+
 static void on_written(struct document_write *write, enum err status)
 {
     (void)write;
@@ -522,6 +541,7 @@ int main(void)
         TEST(frames_wait_while_the_database_is_read),
         TEST(too_many_waiting_bytes_end_the_connection),
         TEST(short_frames_count_with_the_memory_that_they_take),
+        TEST(runs_that_are_caught_up_stay_within_the_budget),
         TEST(memory_ahead_of_the_leader_is_not_trusted),
         TEST(retention_removes_runs_from_memory),
         TEST(memory_below_the_purged_position_is_loaded_again),
