@@ -77,6 +77,26 @@ test("through TLS, a follower follows only a leader whose certificate it trusts"
   await leader.stop();
 });
 
+test("the runs of archived branches leave the memory of followers, too", { timeout: 300_000 }, async (t) => {
+  const { leader, others: [b, c], gateways } = await startFollowers(t, { options: ["--cancel-timeout", "1s"] });
+  const user = new HttpClient(leader.url, keys.pat), preview = new HttpClient(leader.url, keys.preview);
+  const branches = `/api/v1/projects/${keys.ref}/branches`, all = (name) => Promise.all(gateways.map((one) => one.metric(name)));
+  const runs = () => all("runcast_runs"), [environments] = await all("runcast_environments");
+  for (const branch of ["seen", "missed"]) {
+    assert.equal((await user.request("POST", branches, { body: { env: "preview", branch } })).status, 200);
+    for (let n = 0; n < 20; n++) assert.equal((await preview.request("POST", "/api/v1/tasks/task/trigger", { body: { payload: "1" }, headers: { "x-trigger-branch": branch } })).status, 200);
+    await until(async () => (await runs()).every((count) => count === 20), { what: "the runs are in memory" });
+    if (branch === "missed") leader.peers.cut();
+    assert.equal((await user.request("POST", `${branches}/archive`, { body: { env: "preview", branch } })).status, 200);
+    await until(async () => (await runs())[0] === 0, { what: "the branch leaves the leader" });
+    leader.peers.accept();
+    await until(async () => (await runs()).every((count) => count === 0), { what: "the branch leaves the followers" });
+  }
+  await until(async () => (await all("runcast_environments")).every((count) => count === environments), { what: "their environments, too" });
+  await agree(leader, [b, c]);
+  for (const gateway of gateways.reverse()) await gateway.stop();
+});
+
 test("a follower that reads too slowly is cut off, and the leader does not wait for it", { timeout: 300_000 }, async (t) => {
   const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
   leader.peers.pause();

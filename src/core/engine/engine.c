@@ -231,8 +231,11 @@ void engine_drop_environment(struct engine *engine, struct environment *env)
     assert(engine_may_drop_environment(engine, env));
     log_decision("environment dropped", env->id, NULL,
                  "its runs have ended and no request uses it", NULL);
-    *slots_at(&engine->environments, env->number) = NULL;
+    uint32_t number = env->number;
+    *slots_at(&engine->environments, number) = NULL;
     destroy_environment(env);
+    if (engine->on_drop)
+        engine->on_drop(engine->drop_owner, number);
 }
 
 /* Sets no timer: no deadline is due before everything is in memory; the sweep sets them. */

@@ -191,6 +191,11 @@ typedef void engine_change_fn(void *owner, const struct run *before,
                               const struct change *change);
 void engine_on_change(struct engine *engine, engine_change_fn *fn, void *owner);
 
+/* Called after engine_drop_environment, with its number. One listener at a time; fn NULL:
+ * none. */
+typedef void engine_drop_fn(void *owner, uint32_t environment);
+void engine_on_drop(struct engine *engine, engine_drop_fn *fn, void *owner);
+
 /* Called when the tasks of an environment of developers have changed, or when one may now
  * count as missing (core/fleet/dev_sessions.h). One listener at a time; fn NULL: none. */
 typedef void engine_sessions_fn(void *owner, struct environment *env);

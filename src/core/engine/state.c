@@ -95,6 +95,12 @@ void engine_on_change(struct engine *engine, engine_change_fn *fn, void *owner)
     engine->change_owner = owner;
 }
 
+void engine_on_drop(struct engine *engine, engine_drop_fn *fn, void *owner)
+{
+    engine->on_drop = fn;
+    engine->drop_owner = owner;
+}
+
 void engine_on_sessions(struct engine *engine, engine_sessions_fn *fn, void *owner)
 {
     engine->on_sessions = fn;

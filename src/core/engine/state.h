@@ -63,6 +63,8 @@ struct engine {
     void *notice_owner;
     engine_change_fn *on_change; /* NULL: no listener */
     void *change_owner;
+    engine_drop_fn *on_drop; /* NULL: no listener */
+    void *drop_owner;
     bool draining, stopped;
     bool is_loading; /* some runs that hold slots may not be in memory yet */
 };

@@ -191,6 +191,17 @@ static bool take_sum(struct cursor *in, struct repl_frame *frame)
     return true;
 }
 
+static void pack_dropped(msgpack_packer *packer, const struct repl_frame *frame)
+{
+    msgpack_pack_uint32(packer, frame->dropped.env);
+}
+
+static bool take_dropped(struct cursor *in, struct repl_frame *frame)
+{
+    frame->dropped.env = take_env(in);
+    return true;
+}
+
 /* ---- changes ---- */
 
 static void pack_run(msgpack_packer *packer, const struct repl_frame *frame)
@@ -263,6 +274,7 @@ static const struct frame_kind kinds[REPL_KINDS] = {
     [REPL_FLOOR] = { "floor", REPL_NEEDS_KIND, 5, pack_floor, take_floor },
     [REPL_SUM] = { "sum", REPL_NEEDS_NOTHING, 4, pack_sum, take_sum },
     [REPL_END] = { "end", REPL_NEEDS_KIND, 1, pack_end, take_end },
+    [REPL_DROPPED] = { "dropped", REPL_NEEDS_NOTHING, 1, pack_dropped, take_dropped },
 };
 
 enum { HEAD_VALUES = 2 };

@@ -2,7 +2,7 @@
  *
  *   follower ── hello, ask ───────────────────────────────────────────────► leader
  *            ◄── hello, positions, before, change, document, passed, floor,
- *                beat, sum, end ─────────────────────────────────────────────
+ *                beat, sum, dropped, end ────────────────────────────────────
  *
  * The follower opens the connection, and says hello first. The leader answers with its own
  * hello and the positions of all environments; from then on it sends everything that it
@@ -42,6 +42,7 @@ enum repl_kind {
     REPL_FLOOR,
     REPL_SUM,
     REPL_END,
+    REPL_DROPPED,
     REPL_KINDS
 };
 
@@ -112,6 +113,11 @@ struct repl_sum {
     uint64_t count, sum;
 };
 
+/* The leader has dropped the environment from memory. */
+struct repl_dropped {
+    uint32_t env;
+};
+
 /* The sender ends the connection. */
 struct repl_end {
     char why[REPL_WHY_MAX];
@@ -129,6 +135,7 @@ struct repl_frame {
         struct repl_passed passed;
         struct store_position floor;
         struct repl_sum sum;
+        struct repl_dropped dropped;
         struct repl_end end;
     };
 };

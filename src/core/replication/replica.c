@@ -362,6 +362,36 @@ static bool is_catching(const struct replica *replica)
     return replica->state == REPLICA_CATCHING || replica->state == REPLICA_LOADING;
 }
 
+bool replica_was_left(const struct replica *replica, uint32_t number)
+{
+    const struct followed *followed = slots_get(&replica->envs, number);
+    return replica->state == REPLICA_FOLLOWING && followed && !followed->is_on;
+}
+
+/* Later changes of the environment do not arrive here. */
+static void leave(struct replica *replica, struct followed *followed)
+{
+    followed->item.is_loaded = false;
+    report_applied(replica, followed->item.env);
+}
+
+static void on_dropped(struct replica *replica, const struct repl_dropped *dropped)
+{
+    struct followed *followed = find(replica, dropped->env);
+    if (!followed || !followed->item.env)
+        return;
+    replica->ahead -= followed->is_ahead;
+    followed->is_on = followed->is_ahead = false;
+    leave(replica, followed);
+}
+
+void replica_forget(struct replica *replica, uint32_t number)
+{
+    struct followed *followed = slots_get(&replica->envs, number);
+    assert(replica_was_left(replica, number));
+    followed->item.env = NULL;
+}
+
 static void follow(struct replica *replica)
 {
     uint32_t at = 0;
@@ -371,6 +401,8 @@ static void follow(struct replica *replica)
     for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
         followed->is_ahead = followed->is_on && followed->stream < followed->item.target;
         replica->ahead += followed->is_ahead;
+        if (!followed->is_on && followed->item.env)
+            leave(replica, followed);
     }
     loop_defer(replica->loop, &replica->applying);
     replica_ask(replica);
@@ -601,6 +633,7 @@ static bool apply(struct replica *replica, struct repl_frame *frame)
     case REPL_FLOOR: return on_floor(replica, &frame->floor);
     case REPL_BEAT: on_beat(replica, &frame->beat); break;
     case REPL_SUM: on_sum(replica, &frame->sum); break;
+    case REPL_DROPPED: on_dropped(replica, &frame->dropped); break;
     default: stop(replica, "an unexpected frame"); break;
     }
     return true;

@@ -63,7 +63,8 @@ struct replica_options {
      * it has none. */
     void (*clears)(void *owner, struct environment *env);
     /* Called after changes of an environment were applied, or runs of it were read from the
-     * database: final runs may have to leave memory. NULL: not needed. */
+     * database: final runs may have to leave memory. All have to after replica_was_left. NULL:
+     * not needed. */
     void (*applied)(void *owner, struct environment *env);
     void *owner;
 };
@@ -139,6 +140,13 @@ int64_t replica_left_ms(const struct replica *replica);
  * reached it, memory has everything that the leader had applied when it answered. While the
  * replica does not follow, nothing is sent, and the question has no answer. */
 uint64_t replica_ask(struct replica *replica);
+
+/* Returns true if the leader does not have the environment in memory. It is loaded again
+ * before it is shown. */
+bool replica_was_left(const struct replica *replica, uint32_t number);
+
+/* Call it before such an environment is destroyed. */
+void replica_forget(struct replica *replica, uint32_t number);
 
 /* Returns true if it has begun no read that is still in progress. */
 bool replica_is_idle(const struct replica *replica);

@@ -292,3 +292,10 @@ void source_floor(struct source *source, const struct store_position *position)
     if (!list_empty(&source->followers))
         send(source, NULL, &frame);
 }
+
+void source_drop(struct source *source, uint32_t env)
+{
+    struct repl_frame frame = { .kind = REPL_DROPPED, .dropped.env = env };
+    if (!list_empty(&source->followers))
+        send(source, NULL, &frame);
+}

@@ -76,5 +76,8 @@ void source_apply(struct source *source, const struct run *before,
 /* Call it when an environment has come into memory, after the change of its account. */
 void source_add(struct source *source, const struct environment *env);
 
+/* Call it when an environment has left memory. */
+void source_drop(struct source *source, uint32_t env);
+
 /* Call it when retention has removed runs, before they leave memory. */
 void source_floor(struct source *source, const struct store_position *position);

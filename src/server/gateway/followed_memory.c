@@ -28,7 +28,9 @@ struct followed_memory {
     struct slots of_number;    // of struct followed_document, by number of the environment
     struct slots environments; // of struct environment, by number
     struct load_documents load;
-    unsigned round; /* counts the reads of all documents */
+    unsigned round;           /* counts the reads of all documents */
+    struct deferred trimming; /* of all environments */
+    uint32_t trim_at;         /* where it continues */
     struct deferred dropping;
     void (*dropped)(void *owner);
 };
@@ -180,10 +182,49 @@ struct environment *followed_memory_find(struct followed_memory *memory, uint32_
     return env;
 }
 
-void followed_memory_trim(struct environment *env)
+/* Returns true if it must be called again, in another turn. */
+static bool drop(struct followed_memory *memory, struct environment *env)
 {
-    if (environment_is_over_budget(env))
-        environment_evict(env, env->budget - env->budget / 8);
+    if (environment_clear(env))
+        return true;
+    memory->options.forget(memory->options.owner, env->number);
+    *slots_at(&memory->environments, env->number) = NULL;
+    environment_destroy(env);
+    return false;
+}
+
+/* The same. */
+static bool trim(struct followed_memory *memory, struct environment *env)
+{
+    if (memory->options.was_left(memory->options.owner, env->number))
+        return drop(memory, env);
+    return environment_is_over_budget(env) &&
+           environment_evict(env, env->budget - env->budget / 8);
+}
+
+static void trim_some(struct deferred *trimming)
+{
+    struct followed_memory *memory =
+        container_of(trimming, struct followed_memory, trimming);
+    struct timeslice timeslice = loop_timeslice(memory->loop);
+    struct environment *env;
+    while (timeslice_left(&timeslice)) {
+        uint32_t at = memory->trim_at;
+        env = slots_next(&memory->environments, &at);
+        if (!env) {
+            memory->trim_at = 0;
+            return;
+        }
+        if (!trim(memory, env))
+            memory->trim_at = at;
+    }
+    loop_defer(memory->loop, trimming);
+}
+
+void followed_memory_trim(struct followed_memory *memory, struct environment *env)
+{
+    if (trim(memory, env))
+        loop_defer(memory->loop, &memory->trimming);
 }
 
 /* ---- making ---- */
@@ -231,6 +272,8 @@ followed_memory_create(struct loop *loop, const struct followed_memory_options *
     struct followed_memory *memory = mem_new(struct followed_memory);
     memory->loop = loop;
     memory->options = *options;
+    memory->trimming.fn = trim_some;
+    list_init(&memory->trimming.link);
     memory->dropping.fn = drop_some;
     list_init(&memory->dropping.link);
     table_init(&memory->documents, key_of);
@@ -240,5 +283,6 @@ followed_memory_create(struct loop *loop, const struct followed_memory_options *
 void followed_memory_drop(struct followed_memory *memory, void (*dropped)(void *owner))
 {
     memory->dropped = dropped;
+    loop_cancel_deferred(&memory->trimming);
     loop_defer(memory->loop, &memory->dropping);
 }

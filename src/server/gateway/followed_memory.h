@@ -18,6 +18,10 @@ struct followed_memory_options {
     uint32_t concurrency, dev_concurrency;
     /* followed_memory_read has ended. */
     void (*on_read)(void *owner, enum err status);
+    /* Returns true if the environment must leave memory. */
+    bool (*was_left)(void *owner, uint32_t number);
+    /* It is about to be destroyed. */
+    void (*forget)(void *owner, uint32_t number);
     void *owner;
 };
 
@@ -34,8 +38,9 @@ enum err followed_memory_take(struct followed_memory *memory,
 /* Reads all documents of the accounts, and forgets those that the database does not have. */
 void followed_memory_read(struct followed_memory *memory);
 
-/* Drops finished runs while they take more than the budget; the oldest changes first. */
-void followed_memory_trim(struct environment *env);
+/* Drops final runs while they take more than the budget; the oldest changes first. Destroys
+ * the environment if the leader does not have it. Continues in other turns if need be. */
+void followed_memory_trim(struct followed_memory *memory, struct environment *env);
 
 /* Drops everything in time slices, and then calls dropped: it is freed by then. Requires that
  * followed_memory_read is not in progress. */

@@ -106,6 +106,7 @@ void replication_end(struct replication *replication, const char *why)
     if (!replication)
         return;
     engine_on_change(replication->options.engine, NULL, NULL);
+    engine_on_drop(replication->options.engine, NULL, NULL);
     account_writer_on_change(replication->options.writer, NULL, NULL);
     serving_end(replication->serving, why);
     end_following(replication, why);
@@ -152,10 +153,20 @@ static void on_read(void *owner, enum err status)
     replica_accounts_read(following_replica(replication->following), status);
 }
 
+static bool was_left(void *owner, uint32_t number)
+{
+    const struct replication *replication = owner;
+    return replica_was_left(following_replica(replication->following), number);
+}
+
+static void forget(void *owner, uint32_t number)
+{
+    replica_forget(following_replica(((struct replication *)owner)->following), number);
+}
+
 static void applied(void *owner, struct environment *env)
 {
-    (void)owner;
-    followed_memory_trim(env);
+    followed_memory_trim(((struct replication *)owner)->memory, env);
 }
 
 static void on_history(struct timer *timer)
@@ -182,6 +193,8 @@ static void create_memory(struct replication *replication)
         .concurrency = (uint32_t)config->env_concurrency,
         .dev_concurrency = dev ? (uint32_t)dev : 2 * uv_available_parallelism(),
         .on_read = on_read,
+        .was_left = was_left,
+        .forget = forget,
         .owner = replication
     };
     replication->memory = followed_memory_create(replication->loop, &options);
@@ -217,6 +230,11 @@ static void on_change(void *owner, const struct run *before, const struct change
 static void on_account_change(void *owner, const struct change *change)
 {
     on_change(owner, NULL, change);
+}
+
+static void on_drop(void *owner, uint32_t number)
+{
+    source_drop(serving_source(((struct replication *)owner)->serving), number);
 }
 
 static void on_purged(void *owner, const struct store_position *position)
@@ -258,6 +276,7 @@ void replication_lead(struct replication *replication, struct retain *retain)
     memcpy(source.head.epoch, store->epoch, sizeof(source.head.epoch));
     serving_begin(replication->serving, &source);
     engine_on_change(options->engine, on_change, replication);
+    engine_on_drop(options->engine, on_drop, replication);
     account_writer_on_change(options->writer, on_account_change, replication);
     retain_on_purged(retain, on_purged, replication);
 }

@@ -72,7 +72,8 @@ static void source_end(void *owner, struct source_follower *follower, const char
 
 static struct environment *next_environment(void *owner, uint32_t *at)
 {
-    return engine_next_environment(((struct replication_scene *)owner)->world->engine, at);
+    const struct replication_scene *scene = owner;
+    return scene->has_dropped ? NULL : engine_next_environment(scene->world->engine, at);
 }
 
 static int64_t left_ms(void *owner)
@@ -127,8 +128,10 @@ static void read_accounts(void *owner)
 
 static void on_applied(void *owner, struct environment *env)
 {
-    (void)owner;
-    if (environment_is_over_budget(env))
+    const struct replication_scene *scene = owner;
+    if (replica_was_left(&scene->replica, env->number))
+        environment_clear(env);
+    else if (environment_is_over_budget(env))
         environment_evict(env, env->budget);
 }
 

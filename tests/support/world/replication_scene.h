@@ -25,6 +25,7 @@ struct replication_scene {
     struct environment *copy;
     struct list to_follower, to_leader; // sent_frame::link
     int64_t left_ms;                    /* of the leader */
+    bool has_dropped;                   /* the leader has no environment in memory */
     char ended[REPL_WHY_MAX];           /* why the follower or the leader ended it */
     bool gave_up;
     int loads; /* replica_load ended so often */

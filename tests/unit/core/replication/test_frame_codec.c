@@ -343,6 +343,9 @@ static void passed_floor_and_sum_are_read_as_they_were_written(void **state)
     assert_int_equal(again.sum.seq, 11);
     assert_int_equal(again.sum.count, 3);
     assert_int_equal(again.sum.sum, UINT64_MAX);
+    again = read_again(&(struct repl_frame){ .kind = REPL_DROPPED, .dropped.env = 4 });
+    assert_int_equal(again.kind, REPL_DROPPED);
+    assert_int_equal(again.dropped.env, 4);
 }
 
 static struct repl_frame some_document(struct bytes *body)

@@ -228,6 +228,41 @@ static void memory_below_the_purged_position_is_loaded_again(void **state)
     assert_int_equal(scene->copy->unfinished, 2);
 }
 
+static void environment_that_the_leader_has_dropped_leaves_memory(void **state)
+{
+    struct replication_scene *scene = *state;
+    create(scene->world, "run_1", "a");
+    scene_connect(scene);
+    assert_int_equal(scene->copy->runs.count, 1);
+    scene->has_dropped = true;
+    scene_connect(scene);
+    assert_true(replica_was_left(&scene->replica, WORLD_ENV));
+    assert_int_equal(scene->copy->runs.count, 0);
+    scene->has_dropped = false;
+    source_add(&scene->source, scene->world->env);
+    scene_pass(scene, 10);
+    assert_false(replica_was_left(&scene->replica, WORLD_ENV));
+    assert_same_memory(scene);
+    assert_same_run(scene, "run_1");
+}
+
+static void environment_that_is_dropped_meanwhile_leaves_memory(void **state)
+{
+    struct replication_scene *scene = *state;
+    create(scene->world, "run_1", "a");
+    scene_connect(scene);
+    source_drop(&scene->source, WORLD_ENV);
+    source_drop(&scene->source, WORLD_ENV + 1);
+    scene_pass(scene, 10);
+    assert_true(replica_was_left(&scene->replica, WORLD_ENV));
+    assert_int_equal(scene->copy->runs.count, 0);
+    replica_forget(&scene->replica, WORLD_ENV);
+    source_add(&scene->source, scene->world->env);
+    scene_pass(scene, 10);
+    assert_same_memory(scene);
+    assert_same_run(scene, "run_1");
+}
+
 static void memory_is_loaded_without_a_leader(void **state)
 {
     struct replication_scene *scene = *state;
@@ -545,6 +580,8 @@ int main(void)
         TEST(memory_ahead_of_the_leader_is_not_trusted),
         TEST(retention_removes_runs_from_memory),
         TEST(memory_below_the_purged_position_is_loaded_again),
+        TEST(environment_that_the_leader_has_dropped_leaves_memory),
+        TEST(environment_that_is_dropped_meanwhile_leaves_memory),
         TEST(memory_is_loaded_without_a_leader),
         TEST(memory_is_completed_without_a_leader),
         TEST(load_that_is_given_up_calls_nothing),
