@@ -317,6 +317,19 @@ static const struct ws_ops ws_ops = {
 
 /* ---- accepting ---- */
 
+/* The oldest stranger is the least likely to prove anything: a follower needs only a moment.
+ * Otherwise a few silent strangers would keep all followers out. */
+static void refuse_oldest(struct peer_server *server)
+{
+    list_each (link, &server->all) {
+        struct peer_conn *peer = container_of(link, struct peer_conn, link);
+        if (!peer->is_stranger)
+            continue;
+        refuse(peer, "too many have proved nothing yet");
+        return;
+    }
+}
+
 static void accept_stranger(struct peer_server *server, struct exchange *x, uint64_t id)
 {
     struct peer_conn *peer = mem_new(struct peer_conn);
@@ -329,6 +342,8 @@ static void accept_stranger(struct peer_server *server, struct exchange *x, uint
         free(peer);
         return;
     }
+    if (server->strangers == PEER_STRANGERS_MAX)
+        refuse_oldest(server);
     peer->is_stranger = true;
     server->strangers++;
     list_append(&server->all, &peer->link);
@@ -355,10 +370,10 @@ static void on_request(void *owner, struct exchange *x)
 {
     struct peer_server *server = owner;
     uint64_t id = server->options.leader_id(server->options.owner);
-    if (!id || server->strangers >= PEER_STRANGERS_MAX)
-        answer(x, 503);
-    else
+    if (id)
         accept_stranger(server, x, id);
+    else
+        answer(x, 503);
 }
 
 /* Ends the exchange: a body was refused, or the peer left before its request was complete. */

@@ -23,7 +23,7 @@ struct peer_conn;
 struct peer_server;
 
 enum {
-    PEER_STRANGERS_MAX = 64, /* above it: 503 */
+    PEER_STRANGERS_MAX = 64, /* for one more, the oldest one is closed */
     PEER_UNSENT_MAX = 64 << 20,
 };
 
