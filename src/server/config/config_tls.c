@@ -15,16 +15,20 @@ static size_t count_words(const char *list)
     return count;
 }
 
-static enum err has_secure(const struct config *config, bool *secure, struct failure *why)
+/* *secure: a setting with an address that speaks TLS; its origin is where it was set. NULL:
+ * none. */
+static enum err has_secure(const struct config *config, const char **secure,
+                           struct failure *why)
 {
     struct config_listener listeners[CONFIG_LISTENERS_MAX], peer;
     size_t count;
     enum err err = config_listeners(config, listeners, &count, why);
     if (!err)
         err = config_peer_listener(config, &peer, why);
-    *secure = !err && peer.secure;
+    *secure = !err && peer.secure ? config->origins[SETTING_peer_listen] : NULL;
     for (size_t i = 0; !err && i < count; i++)
-        *secure = *secure || listeners[i].secure;
+        if (listeners[i].secure)
+            *secure = config->origins[SETTING_listen];
     return err;
 }
 
@@ -32,7 +36,7 @@ enum err config_check_tls(const struct config *config, struct failure *why)
 {
     size_t certificates = count_words(config->tls_cert),
            keys = count_words(config->tls_key);
-    bool secure;
+    const char *secure;
     enum err err = has_secure(config, &secure, why);
     if (err)
         return err;
@@ -49,7 +53,7 @@ enum err config_check_tls(const struct config *config, struct failure *why)
         return explain(why, ERR_INVALID,
                        "%s: an address with ,tls needs a certificate; name its file with "
                        "tls-cert, and its key file with tls-key",
-                       config->origins[SETTING_listen]);
+                       secure);
     if (!secure && certificates)
         return explain(why, ERR_INVALID,
                        "%s: no address of listen or peer-listen speaks TLS; append ,tls to "

@@ -194,7 +194,7 @@ static void address_that_no_peer_can_use_is_rejected(void **state)
         { { PEERS, ":3040" }, "set peer-url" },
         { { PEERS, "[::]:3040" }, "set peer-url" },
         { { PEERS, "127.0.0.1:3030" }, "repeats the address" },
-        { { PEERS, "10.0.0.2:3040,tls" }, "needs a certificate" },
+        { { PEERS, "10.0.0.2:3040,tls" }, "--peer-listen: an address with ,tls needs" },
         { { "--peer-url", "http://10.0.0.2:3040" }, "without peer-listen" },
         { { PEERS, "10.0.0.2:3040", "--peer-url", "10.0.0.2:3040" }, "--peer-url" },
         { { PEERS, "10.0.0.2:3040", "--peer-url", "http://a:b@c" }, "--peer-url" },
