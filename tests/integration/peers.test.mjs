@@ -162,7 +162,14 @@ test("a port in use is an error that names peer-listen", { timeout: 60_000 }, as
   t.after(() => other.close());
   const gateway = await startGateway({ t, ready: false, ...onDatabase(postgres, "a", { options: ["--peer-listen", `127.0.0.1:${peerPort}`] }) });
   assert.equal((await gateway.ended()).code, 1);
-  assert.match(gateway.stderr, new RegExp(`port ${peerPort}: .*--peer-listen 127\\.0\\.0\\.1:${peerPort + 1}`));
+  assert.match(gateway.stderr, new RegExp(`port ${peerPort}: .*--peer-listen 127\\.0\\.0\\.1:${peerPort + 1}, and the same port at all gateways`));
+});
+
+test("an address of another machine is an error that names peer-listen", { timeout: 60_000 }, async (t) => {
+  const postgres = await startPostgres({ t });
+  const gateway = await startGateway({ t, ready: false, ...onDatabase(postgres, "a", { options: ["--peer-listen", `192.0.2.1:${await freePort()}`] }) });
+  assert.equal((await gateway.ended()).code, 1);
+  assert.match(gateway.stderr, /cannot listen on 192\.0\.2\.1 port \d+: address not available; give peer-listen an address of this machine/);
 });
 
 test("a gateway that stands by accepts no peer", { timeout: 120_000 }, async (t) => {

@@ -131,20 +131,25 @@ static void on_listener(uv_poll_t *handle, int status, int events)
 
 /* ---- the address ---- */
 
+static const char *setting_of(const struct listen_options *options)
+{
+    if (options->setting)
+        return options->setting;
+    return options->admin ? "admin-listen" : "listen";
+}
+
 /* Names the flag that sets another port, with the next port as an example. */
 static enum err address_in_use(const struct listen_options *options, const char *reason,
                                struct failure *why)
 {
     bool six = strchr(options->host, ':') != NULL;
-    const char *setting = options->admin ? "admin-listen" : "listen";
-    if (options->setting)
-        setting = options->setting;
     return explain(why, ERR_INVALID,
                    "cannot listen on %s port %d: %s; choose another port, for example "
-                   "--%s %s%s%s:%d",
-                   options->host, options->port, reason, setting, six ? "[" : "",
-                   options->host, six ? "]" : "",
-                   options->port < UINT16_MAX ? options->port + 1 : options->port - 1);
+                   "--%s %s%s%s:%d%s",
+                   options->host, options->port, reason, setting_of(options),
+                   six ? "[" : "", options->host, six ? "]" : "",
+                   options->port < UINT16_MAX ? options->port + 1 : options->port - 1,
+                   options->has_one_port ? ", and the same port at all gateways" : "");
 }
 
 static enum err cannot_listen(const struct listener *listener, int error,
@@ -157,6 +162,11 @@ static enum err cannot_listen(const struct listener *listener, int error,
         return explain(why, ERR_INVALID, "cannot listen on %s: %s", options->path, reason);
     if (error == EADDRINUSE)
         return address_in_use(options, reason, why);
+    if (error == EADDRNOTAVAIL)
+        return explain(
+            why, ERR_INVALID,
+            "cannot listen on %s port %d: %s; give %s an address of this machine",
+            options->host, options->port, reason, setting_of(options));
     return explain(why, ERR_INVALID, "cannot listen on %s port %d: %s", options->host,
                    options->port, reason);
 }

@@ -25,6 +25,7 @@ struct listen_options {
     bool proxied;     /* connections must begin with a header of the PROXY protocol */
     bool secure;      /* connections use TLS; server_options.certificates */
     const char *setting; /* that names the address, for an error; NULL: (admin-)listen */
+    bool has_one_port;   /* all gateways use the same port; for an error */
     bool admin;          /* sets exchange.admin. A few connections above connections_max are
                        * accepted, so that admins get in when others use them all */
 };

@@ -309,6 +309,7 @@ static enum err listen_for_peers(struct replication *replication,
 {
     struct listen_options address = config_listener_address(listener, false);
     address.setting = "peer-listen";
+    address.has_one_port = true;
     struct serving_options options = { .address = &address,
                                        .certificates = replication->options.certificates,
                                        .vault = replication->options.vault,
