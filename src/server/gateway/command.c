@@ -146,7 +146,8 @@ enum err gateway_find_data(const struct config *config, struct failure *why)
     if (problem == ENOENT || problem == ENOTDIR)
         return explain(
             why, ERR_NOT_FOUND,
-            "there is no runcast data in %s; name the data directory with --data",
+            "there is no runcast data in %s; name the data directory with --data, and a "
+            "PostgreSQL with RUNCAST_DATABASE",
             config->data);
     if (problem)
         return explain(why, ERR_INVALID, "cannot look for runcast data in %s: %s",
