@@ -301,8 +301,9 @@ static void log_standby(struct leading *leading)
 {
     if (leading->state != STANDBY || leading->standby_logged)
         return;
+    const struct store_gateway *leader = leading_leader(leading);
     leading->standby_logged = true;
-    log_info("stands by", NULL);
+    log_info("stands by", "leader", leader ? leader->name : "none", NULL);
     leading->options.on_standby(leading->options.owner);
 }
 
