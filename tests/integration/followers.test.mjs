@@ -69,6 +69,7 @@ test("through TLS, a follower follows only a leader whose certificate it trusts"
   await write(leader, 10);
   await agree(leader, [b]);
   await b.stop();
+  assert.match(b.stderr, /"level":"info","event":"no longer follows","leader":"a","reason":"this gateway ends"/);
   await b.restart({ ready: false, options: b.options.filter((option) => option !== "--ca-file" && option !== authority.certificate) });
   await until(() => b.stderr.includes("cannot follow the leader"), { what: "the follower refuses the certificate" });
   assert.match(b.stderr, /cannot follow the leader[^\n]*certificate/);

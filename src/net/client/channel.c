@@ -338,6 +338,14 @@ static void note_failure(struct channel *channel, const char *reason)
             (unsigned)channel->options.url->port, reason);
 }
 
+/* Landlock denies connections to ports that are not in its rules. */
+static const char *reason_of(int error)
+{
+    return error == EACCES ? "Permission denied; the sandbox permits only ports that the "
+                             "settings of this process name"
+                           : strerror(error);
+}
+
 /* Returns false if the address cannot even be tried. */
 static bool connect_to(struct channel *channel, const struct addrinfo *address)
 {
@@ -359,7 +367,7 @@ static void try_address(struct channel *channel)
             watch(channel);
             return;
         }
-        note_failure(channel, strerror(errno));
+        note_failure(channel, reason_of(errno));
         close_socket(channel);
     }
     end(channel, channel->why.code);
@@ -410,7 +418,7 @@ static void on_connecting(struct channel *channel)
     if (getsockopt(channel->watch.fd, SOL_SOCKET, SO_ERROR, &error, &size))
         error = errno;
     if (error) {
-        note_failure(channel, strerror(error));
+        note_failure(channel, reason_of(error));
         try_next(channel);
     } else {
         on_connected(channel);

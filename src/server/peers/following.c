@@ -17,6 +17,7 @@ enum {
     PAUSE_MAX_MS = 5 * 1000,
     LASTING_MS = 10 * 1000, /* after a connection of this time the pause is short again */
     LOG_AGAIN_MS = 60 * 1000,
+    UNNAMED_MS = 10 * 1000, /* a leader that has just joined names its peer_url in time */
 };
 
 struct following {
@@ -27,8 +28,10 @@ struct following {
     struct peer_link *link; /* NULL: not connected */
     uint64_t leader;        /* of the link */
     char name[sizeof(((struct store_gateway *)0)->name)];
-    bool is_open;     /* the link is authenticated */
-    bool was_current; /* the replica has followed on this link; logged */
+    char url[sizeof(((struct store_gateway *)0)->peer_url)];
+    int64_t unnamed_ms; /* since then the leader has no peer_url; 0: it has one */
+    bool is_open;       /* the link is authenticated */
+    bool was_current;   /* the replica has followed on this link; logged */
     bool ended;
     int64_t opened_ms, retry_ms, pause_ms;
     uint64_t answered; /* replica::answered, when note_lag has looked at it */
@@ -62,13 +65,15 @@ static void log_failure(struct following *following, const char *why)
         return;
     snprintf(following->logged, sizeof(following->logged), "%s", why);
     following->logged_ms = now_ms;
-    log_warn("cannot follow the leader; retrying", "leader", following->name, "reason", why,
-             NULL);
+    log_warn("cannot follow the leader; retrying", "leader", following->name, "url",
+             following->url, "reason", why, NULL);
 }
 
 static void log_end(struct following *following, const char *why)
 {
-    if (following->was_current)
+    if (following->was_current && following->ended)
+        log_info("no longer follows", "leader", following->name, "reason", why, NULL);
+    else if (following->was_current)
         log_warn("no longer follows", "leader", following->name, "reason", why, NULL);
     else if (!following->ended)
         log_failure(following, why);
@@ -159,6 +164,13 @@ static void on_closed(void *owner, const char *why)
     following->is_open = following->was_current = false;
 }
 
+static void note_leader(struct following *following, const struct store_gateway *leader)
+{
+    following->leader = leader->id;
+    snprintf(following->name, sizeof(following->name), "%s", leader->name);
+    snprintf(following->url, sizeof(following->url), "%s", leader->peer_url);
+}
+
 static void open_link(struct following *following, const struct store_gateway *leader)
 {
     struct peer_link_options options = { .url = leader->peer_url,
@@ -172,8 +184,7 @@ static void open_link(struct following *following, const struct store_gateway *l
                                          .on_closed = on_closed,
                                          .owner = following };
     struct failure why;
-    following->leader = leader->id;
-    snprintf(following->name, sizeof(following->name), "%s", leader->name);
+    note_leader(following, leader);
     if (!peer_link_open(following->loop, &options, &following->link, &why))
         return;
     following->link = NULL;
@@ -243,6 +254,19 @@ static bool may_connect(const struct following *following,
            (now_of(following) >= following->retry_ms || !is_same(following, leader));
 }
 
+static void note_unnamed(struct following *following, const struct store_gateway *leader)
+{
+    int64_t now_ms = now_of(following);
+    if (!leader || leader->peer_url[0])
+        following->unnamed_ms = 0;
+    else if (!following->unnamed_ms)
+        following->unnamed_ms = now_ms;
+    if (!following->unnamed_ms || now_ms < following->unnamed_ms + UNNAMED_MS)
+        return;
+    note_leader(following, leader);
+    log_failure(following, "the leader has no peer-listen; set it there, too");
+}
+
 static void look(struct following *following)
 {
     const struct store_gateway *leader =
@@ -251,6 +275,7 @@ static void look(struct following *following)
         cut(following, "the database names another leader, or none");
     else if (!following->link && may_connect(following, leader))
         open_link(following, leader);
+    note_unnamed(following, leader);
     note_current(following);
 }
 

@@ -166,10 +166,16 @@ static void on_message(struct websocket *ws, struct slice message, bool is_binar
         take_message(link, message);
 }
 
+/* peer_server responds with 503 until its gateway leads. */
 static const char *why_of(const struct peer_link *link, const struct websocket_end *ended)
 {
     if (link->state == LINK_ENDED)
         return link->why;
+    if (ended->status == 503)
+        return "the gateway at this address does not lead, or does not serve yet; if this "
+               "lasts, correct peer-url at the leader";
+    if (ended->status == 404)
+        return "this address is not that of a peer-listen; correct peer-url at the leader";
     return ended->reason.len ? log_slice(ended->reason) : ended->why;
 }
 
@@ -198,6 +204,11 @@ enum err peer_link_open(struct loop *loop, const struct peer_link_options *optio
     enum err refused = url_read(slice_of(options->url), &url, why);
     if (refused)
         return refused;
+    if (url.secure && !options->trust)
+        return explain(
+            why, ERR_INVALID,
+            "the leader speaks TLS, but this gateway does not; append ,tls to its "
+            "peer-listen, too");
     struct peer_link *link = mem_new(struct peer_link);
     const struct websocket_options websocket = {
         .url = &url,

@@ -285,7 +285,7 @@ static void gateway_that_does_not_lead_accepts_no_follower(void **state)
     (void)state;
     scene.leader = 0;
     start_leader(0);
-    assert_refused(open_link(0, scene.vault, LEADER), "503");
+    assert_refused(open_link(0, scene.vault, LEADER), "does not lead");
 }
 
 static void peer_with_too_many_unsent_bytes_is_cut(void **state)
