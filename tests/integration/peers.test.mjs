@@ -175,7 +175,7 @@ test("an address of another machine is an error that names peer-listen", { timeo
 test("a gateway that stands by accepts no peer", { timeout: 120_000 }, async (t) => {
   const postgres = await startPostgres({ t }), leader = await start(t, postgres), other = await start(t, postgres, "b", { ready: false });
   await standsBy(other);
-  assert.match(other.stderr, /"event":"stands by","leader":"a"/);
+  await until(() => /"event":"stands by","leader":"a"/.test(other.stderr), { what: "the log names the leader" });
   await refused(open(other), 503);
   await other.stop();
   await leader.stop();
