@@ -2,6 +2,7 @@
 // cut off from the database, or stopped: the other one serves soon, nothing acknowledged is lost or duplicated, and
 // subscribers resume.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { generateKeyPairSync, sign } from "node:crypto";
 import path from "node:path";
 import { test } from "node:test";
@@ -65,6 +66,30 @@ test("a standby on a socket of the service manager reports that, and takes over"
   await leader.kill();
   await until(async () => (await ready()) === 200, { timeoutMs: 60_000, what: "it serves" });
   assert.equal(await service.stop(), 0);
+});
+
+// A transaction holds the row of the lead, so both standbys are sure to wait for it at once.
+test("of two standbys that take a free lead at once, one leads", { timeout: 120_000 }, async (t) => {
+  const postgres = await startPostgres({ t }), gateways = [];
+  for (const name of ["a", "b", "c"]) gateways.push(await startGateway({ t, ready: name === "a", ...onDatabase(postgres, name) }));
+  const [leader, ...others] = gateways, waiting = () => postgres.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position('lead_v101' IN query) > 0");
+  for (const other of others) await standsBy(other);
+  const locker = spawn("psql", ["-X", postgres.url], { stdio: ["pipe", "ignore", "ignore"] });
+  t.after(() => locker.kill());
+  locker.stdin.write("BEGIN; SELECT 1 FROM runcast.realm FOR UPDATE;\n");
+  await until(() => postgres.query("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND position('FOR UPDATE' IN query) > 0") === "1", { what: "the row is held" });
+  const stopped = leader.stop();
+  await until(() => waiting() === "2", { what: "both wait" });
+  locker.stdin.end("COMMIT;\n");
+  await stopped;
+  const leads = (one) => one.stderr.includes('"event":"leads"');
+  await until(() => others.some(leads), { what: "one leads" });
+  await until(() => waiting() === "0", { what: "the other one has its answer" });
+  await until(async () => (await Promise.all(others.map((one) => one.isReady()))).includes(true), { what: "one is ready" });
+  const term = postgres.query("SELECT term FROM runcast.realm");
+  assert.equal(term, "2");
+  for (const other of others.sort((x, y) => leads(x) - leads(y))) await other.stop();
+  assert.equal(others.filter(leads).length, 1);
 });
 
 test("two gateways with one name: the older one exits and says why", async (t) => {
