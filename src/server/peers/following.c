@@ -61,7 +61,8 @@ int64_t following_left_ms(struct following *following)
 static void log_failure(struct following *following, const char *why)
 {
     int64_t now_ms = now_of(following);
-    if (!strcmp(following->logged, why) && now_ms < following->logged_ms + LOG_AGAIN_MS)
+    if (!strncmp(following->logged, why, sizeof(following->logged) - 1) &&
+        now_ms < following->logged_ms + LOG_AGAIN_MS)
         return;
     snprintf(following->logged, sizeof(following->logged), "%s", why);
     following->logged_ms = now_ms;

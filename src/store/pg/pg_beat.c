@@ -250,21 +250,12 @@ static void send_recount(struct pg_beats *beats)
     say(beats, PG_BEAT_RECOUNTS, pg_lead_position_columns, "environment", &params);
 }
 
-/* Gateways that take the lead take turns, by a lock that is held to the end of the
- * transaction. lead_v101 alone would let two of them lead: the second one waits for the row of
- * the realm, and PostgreSQL then reads that row again, but not the gateway that was joined to
- * it, so the new leader seems to be gone. */
 static void send_take(struct pg_beats *beats)
 {
-    const char *schema = pg_schema_name(beats->link.options);
     struct pg_lead_call call;
     struct buf sql = { 0 };
     pg_lead_call_init(&call, beats->lead, NULL, 0, beats->take);
-    buf_print(&sql,
-              "SELECT %s FROM (SELECT pg_advisory_xact_lock(hashtext('runcast lead'),"
-              " hashtext('%s'))::text AS held) turn,"
-              " LATERAL \"%s\".lead_v101($1 + length(turn.held), $2, $3, $4, $5, $6)",
-              pg_lead_columns, schema, schema);
+    pg_lead_add_take(&sql, pg_schema_name(beats->link.options));
     send_statement(beats, PG_BEAT_TAKES, &sql, &call.params);
     pg_lead_call_finish(&call);
 }

@@ -206,6 +206,19 @@ void pg_lead_note(struct pg_lead *lead, const PGresult *answer)
     }
 }
 
+/* Gateways that take the lead take turns, by a lock that is held to the end of the
+ * transaction. lead_v101 alone would let two of them lead: the second one waits for the row of
+ * the realm, and PostgreSQL then reads that row again, but not the gateway that was joined to
+ * it, so the new leader seems to be gone. */
+void pg_lead_add_take(struct buf *sql, const char *schema)
+{
+    buf_print(sql,
+              "SELECT %s FROM (SELECT pg_advisory_xact_lock(hashtext('runcast lead'),"
+              " hashtext('%s'))::text AS held) turn,"
+              " LATERAL \"%s\".lead_v101($1 + length(turn.held), $2, $3, $4, $5, $6)",
+              pg_lead_columns, schema, schema);
+}
+
 static PGresult *ask_lead(const struct pg_lead *lead, PGconn *conn, const char *schema)
 {
     struct pg_lead_call call;
@@ -220,8 +233,7 @@ static PGresult *ask_lead(const struct pg_lead *lead, PGconn *conn, const char *
         lens[i] = (int)call.params.items[i].len;
         formats[i] = 1;
     }
-    buf_print(&sql, "SELECT %s FROM \"%s\".lead_v101($1, $2, $3, $4, $5, $6)",
-              pg_lead_columns, schema);
+    pg_lead_add_take(&sql, schema);
     buf_add_char(&sql, '\0');
     PGresult *answer = PQexecParams(conn, sql.ptr, 6, types, values, lens, formats, 1);
     buf_finish(&sql);

@@ -41,7 +41,10 @@ void pg_lead_call_init(struct pg_lead_call *call, const struct pg_lead *lead,
                        const uint32_t *envs, size_t count, const struct store_lead *take);
 void pg_lead_call_finish(struct pg_lead_call *call);
 
-/* Result columns, for the statement; and those of positions alone. */
+/* Appends the statement that takes the lead, with the parameters of lead_v101. */
+void pg_lead_add_take(struct buf *sql, const char *schema);
+
+/* Result columns of lead_v101, for a statement; and those of positions alone. */
 extern const char pg_lead_columns[], pg_lead_position_columns[];
 
 /* Reads the binary result of lead_v101: terms and counters. Returns false if we lead
