@@ -92,6 +92,19 @@ test("of two standbys that take a free lead at once, one leads", { timeout: 120_
   assert.equal(others.filter(leads).length, 1);
 });
 
+test("a leader that is stopped stores the last uses of keys before it hands the lead over", { timeout: 120_000 }, async (t) => {
+  const { leader, other } = await startTwoGateways(t), keysOf = `/api/v1/projects/${keys.ref}/prod/keys`;
+  const { id, key } = (await leader.post(keysOf, { name: "ci" }, { key: keys.pat })).json;
+  assert.equal((await leader.get("/api/v1/runs", { key })).status, 200);
+  await leader.stop();
+  assert.match(leader.stderr, /"event":"lead handed over"/);
+  assert.doesNotMatch(leader.stderr, /"level":"error"|cannot store/);
+  await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
+  const { data } = (await other.get(keysOf, { key: keys.pat })).json;
+  assert.ok(data.find((one) => one.id === id).lastUsedAt);
+  await other.stop();
+});
+
 test("two gateways with one name: the older one exits and says why", async (t) => {
   const postgres = await startPostgres({ t });
   const older = await startGateway({ t, ...onDatabase(postgres, "same") });

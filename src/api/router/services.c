@@ -204,8 +204,7 @@ void api_stop(struct api *api)
     bulks_stop(api->bulks, NULL);
     long_polls_stop(api->long_polls, NULL);
     traces_write_all(api->traces);
-    stored_activity_stop(services->stored_activity);
-    stored_uses_stop(services->stored_uses);
+    api_stores_last(api);
     limit_expiry_stop(api->limit_expiry);
 }
 
@@ -271,6 +270,15 @@ bool api_has_drained(const struct api *api)
     const struct services *services = container_of(api, const struct services, api);
     return list_empty(&services->draining.link) && list_empty(&services->doubted) &&
            list_empty(&api->held);
+}
+
+bool api_stores_last(struct api *api)
+{
+    struct services *services = services_of(api);
+    stored_activity_stop(services->stored_activity);
+    stored_uses_stop(services->stored_uses);
+    return !stored_activity_has_ended(services->stored_activity) ||
+           !stored_uses_has_ended(services->stored_uses);
 }
 
 void api_serve_on(struct api *api)

@@ -62,6 +62,10 @@ void api_drain_held(struct api *api);
 /* Returns true once no call is held, and the store has everything that a drain writes. */
 bool api_has_drained(const struct api *api);
 
+/* Stores what is otherwise stored from time to time: activity, and last uses of keys. Call it
+ * until it returns false: the store has it. Later activity and uses are not stored. */
+bool api_stores_last(struct api *api);
+
 /* Ends held calls in time slices, because another gateway may lead by now (call.h,
  * api_doubt). A call that bears doubt stays held. Sockets and streams stay, but send
  * nothing. */

@@ -64,7 +64,7 @@ static bool waits_to_hand_over(struct drain *drain, bool idle)
     if (!leading_has_successor(drain->leading))
         return leading_asks_successor(drain->leading);
     api_drain_held(drain->api);
-    return !idle || !api_has_drained(drain->api);
+    return !idle || !api_has_drained(drain->api) || api_stores_last(drain->api);
 }
 
 /* Clients that connect meanwhile are refused and retry: the sooner another gateway leads,
