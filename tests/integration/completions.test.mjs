@@ -279,7 +279,8 @@ for (const [name, run] of Object.entries({ ...completions, ...others }))
   if (typeof run === "function") test(name, run);
 
 test("discarded parts of a completion take no memory that others need", async () => {
-  const attempts = await Promise.all(Array.from({ length: 3 }, () => begin()));
+  const attempts = [];
+  while (attempts.length < 3) attempts.push(await begin()); // one at a time: each dequeues the run that it has triggered
   const body = JSON.stringify({ completion: { ...done, output: "o".repeat(60 * MIB) } });
   await Promise.all(attempts.map((attempt) => send(attempt, body)));
   for (const { id } of attempts) assert.equal((await show(id)).status, "FAILED");

@@ -206,7 +206,31 @@ static void scene_start_waiting(struct scene *scene)
     job_wait_for(&scene->job, "build.json 2097152\nmmm");
 }
 
-/* Returns the process executed as the unpacker; the launchers have another argument. */
+/* Returns 0 if the process has ended. */
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], text[512];
+    int parent = 0;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    size_t len = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[len] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end && sscanf(name_end, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+/* Other programs, which run at the same time, have unpackers, too. */
+static bool is_descendant(pid_t pid)
+{
+    while (pid > 1 && pid != getpid())
+        pid = parent_of(pid);
+    return pid == getpid();
+}
+
+/* Returns our process executed as the unpacker; the launchers have another argument. */
 static pid_t find_unpacker(void)
 {
     pid_t found = 0;
@@ -218,8 +242,10 @@ static pid_t find_unpacker(void)
         ssize_t len = file >= 0 ? read(file, text, sizeof(text)) : 0;
         if (file >= 0)
             close(file);
-        if (len > 0 && memmem(text, (size_t)len, UNPACKER_ROLE, strlen(UNPACKER_ROLE)))
-            found = (pid_t)strtol(entry->d_name, NULL, 10);
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (len > 0 && memmem(text, (size_t)len, UNPACKER_ROLE, strlen(UNPACKER_ROLE)) &&
+            is_descendant(pid))
+            found = pid;
     }
     closedir(all);
     return found;
