@@ -15,8 +15,8 @@ under_asan=" bad_input batches bulk damage db deletions deployments
     property-client refusals sdk-4.8.3 sdk-3.3.17 sdk-queues sdk-bulk realtime-4.8.3 realtime-3.3.17
     streams-sdk-v4 streams-sdk-v3 worker "
 
-# Scripts that start no program of the ASan build: their gateways are those of the Release build, as
-# with a shim, or there are none.
+# Scripts that start no program of the ASan build. Some start only gateways of the Release build, for
+# example with a shim, others no gateway.
 release_only=" client_connection client_rules container idle_polls install isolation late maintainer memory
     property-cron property-json "
 

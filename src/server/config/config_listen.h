@@ -37,7 +37,8 @@ enum err config_peer_listener(const struct config *config, struct config_listene
                               struct failure *why);
 
 /* Writes the URL at which other gateways connect to the listener of peer-listen, of at most
- * PEER_URL_MAX - 1 bytes; "" if there is none. */
+ * PEER_URL_MAX - 1 bytes; "" if
+ * peer-listen is not set. */
 void config_write_peer_url(const struct config *config,
                            const struct config_listener *listener, char url[PEER_URL_MAX]);
 
