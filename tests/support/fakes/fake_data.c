@@ -225,8 +225,8 @@ static void remove_claim(struct fake_data *data, struct stored_claim *stored)
     free(stored);
 }
 
-/* Returns a claim that has expired, or is brief and was taken before the clock was set back;
- * NULL: there is none. */
+/* Returns a claim that has expired, or a brief one that was taken before the clock was set
+ * back. Returns NULL if every claim is kept. */
 static struct stored_claim *find_expired(const struct fake_data *data, int64_t now_ms)
 {
     size_t at = 0;
