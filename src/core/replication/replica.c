@@ -99,9 +99,10 @@ static void forget_stream(struct replica *replica)
     for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
         followed->is_on = followed->is_ahead = false;
     replica->ahead = 0;
-    replica->has_hello = replica->begins_again = false;
+    replica->has_hello = replica->begins_again = replica->asks_again = false;
     replica->trust_until = 0;
     replica->answered = 0;
+    replica->heard = replica->asked;
     replica->purged_at = 0;
 }
 
@@ -130,14 +131,24 @@ static void stop(struct replica *replica, const char *why)
 
 /* ---- questions ---- */
 
-uint64_t replica_ask(struct replica *replica)
+static void ask_now(struct replica *replica)
 {
     struct repl_frame frame = { .kind = REPL_ASK, .ask.number = ++replica->asked };
     int64_t now = loop_boot_ms(replica->loop);
     replica->asked_at[replica->asked % REPLICA_ASKS] = now;
     replica->ask_at = now + REPLICA_ASK_MS;
+    replica->asks_again = false;
     if (replica->state == REPLICA_FOLLOWING)
         replica->options.send(replica->options.owner, &frame);
+}
+
+uint64_t replica_ask(struct replica *replica)
+{
+    bool follows = replica->state == REPLICA_FOLLOWING;
+    replica->asks_again = follows && replica->asked - replica->heard >= REPLICA_ASKS_OPEN;
+    if (replica->asks_again)
+        return replica->asked + 1;
+    ask_now(replica);
     return replica->asked;
 }
 
@@ -160,7 +171,7 @@ static void on_time(struct timer *timer)
         return;
     }
     if (now >= replica->ask_at)
-        replica_ask(replica);
+        ask_now(replica);
     if (replica->state != REPLICA_OFF)
         arm(replica);
 }
@@ -177,6 +188,16 @@ static bool is_of_leader(const struct replica *replica, const struct repl_head *
     return head->term == replica->head.term && !strcmp(head->epoch, replica->head.epoch);
 }
 
+static void take_answer(struct replica *replica, const struct repl_beat *beat)
+{
+    int64_t until = replica->asked_at[beat->number % REPLICA_ASKS] + beat->left_ms;
+    if (replica->trust_until < until)
+        replica->trust_until = until;
+    replica->answered = beat->number;
+    if (replica->options.answered)
+        replica->options.answered(replica->options.owner);
+}
+
 static void on_beat(struct replica *replica, const struct repl_beat *beat)
 {
     if (!is_of_leader(replica, &beat->head)) {
@@ -185,15 +206,24 @@ static void on_beat(struct replica *replica, const struct repl_beat *beat)
     }
     replica->heard_at = loop_boot_ms(replica->loop);
     bool is_known = replica->asked - beat->number < REPLICA_ASKS;
-    if (!is_known || replica->ahead || beat->left_ms <= 0)
+    if (!is_known)
         return;
-    int64_t until = replica->asked_at[beat->number % REPLICA_ASKS] + beat->left_ms;
-    if (replica->trust_until < until)
-        replica->trust_until = until;
-    replica->answered = beat->number;
+    replica->heard = beat->number;
+    if (!replica->ahead && beat->left_ms > 0)
+        take_answer(replica, beat);
+    if (replica->asks_again)
+        ask_now(replica);
 }
 
 /* ---- changes ---- */
+
+/* The stream has reached an environment that was ahead of it. No beat was used while one was, so
+ * the last one asks for the next beat. */
+static void reach(struct replica *replica)
+{
+    if (!--replica->ahead)
+        replica_ask(replica);
+}
 
 static void advance(struct replica *replica, struct followed *followed, uint64_t seq)
 {
@@ -201,7 +231,7 @@ static void advance(struct replica *replica, struct followed *followed, uint64_t
     if (!followed->is_ahead || seq < followed->item.target)
         return;
     followed->is_ahead = false;
-    replica->ahead--;
+    reach(replica);
 }
 
 /* Returns the environment of a frame that follows on what the stream has had so far. If
@@ -380,7 +410,8 @@ static void on_dropped(struct replica *replica, const struct repl_dropped *dropp
     struct followed *followed = find(replica, dropped->env);
     if (!followed || !followed->item.env)
         return;
-    replica->ahead -= followed->is_ahead;
+    if (followed->is_ahead)
+        reach(replica);
     followed->is_on = followed->is_ahead = false;
     leave(replica, followed);
 }

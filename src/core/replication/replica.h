@@ -25,6 +25,7 @@
 enum {
     REPLICA_ASK_MS = 500,           /* between asks */
     REPLICA_ASKS = 256,             /* asks whose time is known */
+    REPLICA_ASKS_OPEN = 128,        /* further questions wait for the next beat */
     REPLICA_SILENCE_MS = 10 * 1000, /* without a beat, the connection is ended */
     REPLICA_WAITING_MAX = 64 << 20, /* bytes of frames that wait, in memory */
 };
@@ -66,6 +67,9 @@ struct replica_options {
      * database: final runs may have to leave memory. All have to after replica_was_left. NULL:
      * not needed. */
     void (*applied)(void *owner, struct environment *env);
+    /* A beat has answered a question: replica::answered has grown, and replica_left_ms may
+     * have. NULL: not needed. */
+    void (*answered)(void *owner);
     void *owner;
 };
 
@@ -102,6 +106,8 @@ struct replica {
     struct run before;        /* of REPL_BEFORE; its id is "": none */
     uint64_t purged_at;       /* environment_purge */
     uint64_t asked;           /* number of the last ask */
+    uint64_t heard;           /* number of the last beat, whether it was used or not */
+    bool asks_again;          /* once the next beat arrives: ask number asked + 1 */
     int64_t asked_at[REPLICA_ASKS];
     int64_t ask_at, heard_at; /* heard_at: the last beat, or an earlier step */
     int64_t trust_until;      /* these times are of loop_boot_ms */
@@ -137,8 +143,9 @@ void replica_accounts_read(struct replica *replica, enum err status);
 int64_t replica_left_ms(const struct replica *replica);
 
 /* Asks for a beat, and returns the number of the question. Once replica::answered has
- * reached it, memory has everything that the leader had applied when it answered. While the
- * replica does not follow, nothing is sent, and the question has no answer. */
+ * reached it, memory has everything that the leader had applied when it answered. If
+ * REPLICA_ASKS_OPEN questions have no answer yet, this one is sent after the next beat. While
+ * the replica does not follow, nothing is sent, and only a later question gets an answer. */
 uint64_t replica_ask(struct replica *replica);
 
 /* Returns true if the leader does not have the environment in memory. It is loaded again

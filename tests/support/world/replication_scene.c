@@ -154,6 +154,11 @@ static void on_clears(void *owner, struct environment *env)
     scene->clears++;
 }
 
+static void on_answered(void *owner)
+{
+    ((struct replication_scene *)owner)->answers++;
+}
+
 /* ---- the scene ---- */
 
 void scene_deliver(struct replication_scene *scene)
@@ -215,6 +220,7 @@ static void begin_follower(struct replication_scene *scene)
                                        .loaded = on_loaded,
                                        .clears = on_clears,
                                        .applied = on_applied,
+                                       .answered = on_answered,
                                        .owner = scene };
     scene->copy = environment_create(world->loop, world->store, WORLD_ENV, "env_copy",
                                      false, 64 << 20, 100);

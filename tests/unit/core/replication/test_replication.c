@@ -166,8 +166,7 @@ static void memory_ahead_of_the_leader_is_not_trusted(void **state)
     assert_int_equal(scene->copy->applied, scene->world->env->applied + 1);
     assert_int_equal(scene->replica.state, REPLICA_FOLLOWING);
     assert_false(is_trusted(scene));
-    scene_pass(scene, 500);
-    scene_pass(scene, REPLICA_ASK_MS);
+    scene_pass(scene, 500); /* the stream reaches memory, and the replica asks at once */
     assert_same_memory(scene);
     assert_true(is_trusted(scene));
     bytes_unref(name);
@@ -343,6 +342,34 @@ static void late_beat_does_not_prolong_trust_by_its_delay(void **state)
     scene_deliver(scene);
     assert_int_equal(scene->replica.answered, question);
     assert_int_equal(replica_left_ms(&scene->replica), LEFT_MS - 300);
+}
+
+static void owner_is_told_of_each_answer(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    unsigned before = scene->answers;
+    uint64_t question = replica_ask(&scene->replica);
+    assert_int_equal(scene->answers, before);
+    scene_deliver(scene);
+    assert_int_equal(scene->answers, before + 1);
+    assert_int_equal(scene->replica.answered, question);
+}
+
+static void questions_beyond_those_that_are_open_wait_for_a_beat(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    uint64_t last = 0;
+    for (int i = 0; i < REPLICA_ASKS + 1; i++)
+        last = replica_ask(&scene->replica);
+    assert_int_equal(last, scene->replica.answered + REPLICA_ASKS_OPEN + 1);
+    scene_deliver(
+        scene); /* the responses to those that are open; then the last one is asked */
+    assert_int_equal(scene->replica.answered, last - 1);
+    assert_true(is_trusted(scene));
+    scene_deliver(scene);
+    assert_int_equal(scene->replica.answered, last);
 }
 
 static void leader_in_doubt_sends_no_beats(void **state)
@@ -587,6 +614,8 @@ int main(void)
         TEST(load_that_is_given_up_calls_nothing),
         TEST(trust_counts_from_the_ask),
         TEST(late_beat_does_not_prolong_trust_by_its_delay),
+        TEST(owner_is_told_of_each_answer),
+        TEST(questions_beyond_those_that_are_open_wait_for_a_beat),
         TEST(leader_in_doubt_sends_no_beats),
         TEST(leader_in_doubt_accepts_no_follower),
         TEST(silent_leader_loses_its_follower),
