@@ -95,6 +95,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     engine->options = *options;
     certainty_init(&engine->certainty, loop);
     engine->certainty.is_certain = options->is_certain;
+    engine->certainty.ask = options->ask;
     engine->certainty.owner = options->owner;
     store_retry_init(engine);
     flights_init(engine);

@@ -39,6 +39,9 @@ struct engine_options {
     /* Returns true if no other process can have written by now; called often, with the
      * owner. NULL: no other process can. */
     bool (*is_certain)(void *owner);
+    /* Asks the leader for its position while this process follows another one
+     * (certainty::ask). NULL: it never does. */
+    uint64_t (*ask)(void *owner);
     void *owner;
 };
 

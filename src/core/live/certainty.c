@@ -22,17 +22,52 @@ static void call_some(struct deferred *deferred)
     loop_defer(certainty->loop, deferred);
 }
 
+static void call_soon(struct certainty *certainty)
+{
+    if (!list_empty(&certainty->waiting))
+        loop_defer(certainty->loop, &certainty->deferred);
+}
+
+/* On a slow connection, a question in each turn would be too many. */
+static bool must_wait(const struct certainty *certainty)
+{
+    return certainty->number >= certainty->answered + CERTAINTY_QUESTIONS;
+}
+
+/* One question is enough for all that have begun before it. */
+static void ask_for_all(struct deferred *asking)
+{
+    struct certainty *certainty = container_of(asking, struct certainty, asking);
+    if (list_empty(&certainty->unasked) || must_wait(certainty))
+        return;
+    certainty->number = certainty->ask(certainty->owner);
+    list_each (link, &certainty->unasked)
+        container_of(link, struct certainty_waiter, link)->number = certainty->number;
+    list_move_all(&certainty->asked, &certainty->unasked);
+}
+
+static void ask_soon(struct certainty *certainty)
+{
+    if (!list_empty(&certainty->unasked))
+        loop_defer(certainty->loop, &certainty->asking);
+}
+
 void certainty_init(struct certainty *certainty, struct loop *loop)
 {
     *certainty = (struct certainty){ .loop = loop };
     certainty->deferred.fn = call_some;
+    certainty->asking.fn = ask_for_all;
     list_init(&certainty->deferred.link);
+    list_init(&certainty->asking.link);
+    list_init(&certainty->unasked);
+    list_init(&certainty->asked);
     list_init(&certainty->waiting);
 }
 
 void certainty_finish(struct certainty *certainty)
 {
     loop_cancel_deferred(&certainty->deferred);
+    loop_cancel_deferred(&certainty->asking);
 }
 
 void certainty_waiter_init(struct certainty_waiter *waiter,
@@ -48,6 +83,19 @@ void certainty_wait(struct certainty *certainty, struct certainty_waiter *waiter
         list_append(&certainty->waiting, &waiter->link);
 }
 
+void certainty_confirm(struct certainty *certainty, struct certainty_waiter *waiter)
+{
+    if (!list_empty(&waiter->link))
+        return;
+    if (certainty_asks(certainty)) {
+        list_append(&certainty->unasked, &waiter->link);
+        ask_soon(certainty);
+    } else {
+        list_append(&certainty->waiting, &waiter->link);
+        call_soon(certainty);
+    }
+}
+
 void certainty_forget(struct certainty_waiter *waiter)
 {
     list_remove(&waiter->link);
@@ -56,4 +104,29 @@ void certainty_forget(struct certainty_waiter *waiter)
 void certainty_return(struct certainty *certainty)
 {
     loop_defer(certainty->loop, &certainty->deferred);
+}
+
+void certainty_answered(struct certainty *certainty, uint64_t number)
+{
+    while (!list_empty(&certainty->asked)) {
+        struct certainty_waiter *first =
+            container_of(certainty->asked.next, struct certainty_waiter, link);
+        if (first->number > number)
+            break;
+        list_remove(&first->link);
+        list_append(&certainty->waiting, &first->link);
+    }
+    certainty->answered = number;
+    call_soon(certainty);
+    ask_soon(certainty);
+}
+
+void certainty_follow(struct certainty *certainty, bool follows)
+{
+    certainty->follows = follows;
+    if (certainty_asks(certainty))
+        return;
+    list_move_all(&certainty->waiting, &certainty->asked);
+    list_move_all(&certainty->waiting, &certainty->unasked);
+    call_soon(certainty);
 }

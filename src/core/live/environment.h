@@ -168,6 +168,13 @@ static inline bool environment_is_certain(const struct environment *env)
     return !env->certainty || certainty_holds(env->certainty);
 }
 
+/* Returns true if a client that begins here waits until memory has what the leader has
+ * (certainty_confirm). */
+static inline bool environment_asks(const struct environment *env)
+{
+    return env->certainty && certainty_asks(env->certainty);
+}
+
 /* Returns false if memory has every run, so the store need not be read. */
 static inline bool environment_is_cold(const struct environment *env)
 {
