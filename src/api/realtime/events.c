@@ -230,7 +230,7 @@ static void on_drain(struct api_call *call)
 static bool comes_back(struct api_call *call)
 {
     struct buf text = { 0 };
-    if (!api_not_ready(call->api) ||
+    if (!api_why_refused(call) ||
         !slice_is(http_header(call->x, "accept"), "text/event-stream"))
         return false;
     add_drain(api_events(call->api), &text);
@@ -462,7 +462,7 @@ static void start(struct event_stream *stream)
     struct view wanted = subscribing_view(call->identity, &stream->hello);
     struct buf message = { 0 };
 
-    enum err refused = api_check_ready(call->api, &call->why);
+    enum err refused = api_check_ready(call);
     if (!refused)
         refused = connection_limit_take(&stream->seat, call->api, env, &call->why);
     wanted.wrap = wrap;
@@ -519,7 +519,7 @@ static void on_run(struct run_read *read, enum err status)
 
 static enum err identify(struct api_call *call)
 {
-    enum err refused = api_check_ready(call->api, &call->why);
+    enum err refused = api_check_ready(call);
     if (!refused)
         refused = subscribing_identify(call);
     if (!refused && !call->identity)

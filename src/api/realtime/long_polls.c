@@ -101,8 +101,9 @@ static void leave_count(struct poll *poll)
  * visits. */
 static void end_call(struct poll *poll)
 {
-    struct loop *loop = engine_loop(api_engine(poll->call->api));
-    bool leaving = api_not_ready(poll->call->api);
+    struct api *api = poll->call->api;
+    struct loop *loop = engine_loop(api_engine(api));
+    bool leaving = api_follows(api) ? api_doubt(api) : api_not_ready(api);
     timers_clear(loop_timers(loop), &poll->timer);
     poll->call = NULL;
     if (leaving)

@@ -627,7 +627,7 @@ enum err socket_open(struct api_call *call)
     enum encoding encoding;
     enum err refused;
 
-    if ((refused = api_check_ready(call->api, &call->why)))
+    if ((refused = api_check_ready(call)))
         return refused;
     if (origin.ptr && !origin_is_allowed(call, origin))
         return explain(&call->why, ERR_FORBIDDEN,

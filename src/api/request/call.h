@@ -151,9 +151,17 @@ enum err api_check_fresh(struct api_call *call);
  * that create a credential, because the new credential could confirm a sign-in. */
 enum err api_check_not_stale(struct api_call *call);
 
-/* Returns ERR_DRAINING while the gateway refuses calls. In a drain that the next process
+/* Returns true while this gateway serves routes with route::follows only, because another
+ * one leads. */
+bool api_follows(const struct api *api);
+
+/* Returns why the gateway refuses the call; NULL: it serves it. A gateway that follows
+ * refuses in doubt, and all routes that are the leader's. In a drain that the next process
  * follows, it refuses only in doubt: connected clients are served to the end. */
-enum err api_check_ready(const struct api *api, struct failure *why);
+const char *api_why_refused(const struct api_call *call);
+
+/* Returns ERR_DRAINING while the gateway refuses the call. */
+enum err api_check_ready(struct api_call *call);
 
 /* Returns ERR_DRAINING if the gateway does not lead, or cannot be certain that it does. A
  * gateway that drains leads until it has handed the lead over. */

@@ -1,6 +1,7 @@
 /* parts.c - returns each part of the API, so that callers need not know the others. */
 #include "api/request/parts.h"
 
+#include "api/request/route.h"
 #include "base/log.h"
 
 struct bytes *api_document(const struct api *api)
@@ -133,18 +134,37 @@ enum err api_check_not_stale(struct api_call *call)
     return call->identity->secret->signed_in ? api_check_fresh(call) : OK;
 }
 
-enum err api_check_ready(const struct api *api, struct failure *why)
+bool api_follows(const struct api *api)
 {
-    const char *reason = api->serves_on ? api_doubt(api) : api_not_ready(api);
+    return api->follows && api->may_lead_soon;
+}
+
+/* Returns true if only a doubt keeps the gateway from serving the call. */
+static bool is_served(const struct api_call *call)
+{
+    const struct api *api = call->api;
+    if (!api->follows)
+        return api->serves_on;
+    return (api->may_lead_soon || api->serves_on) && call->route && call->route->follows;
+}
+
+const char *api_why_refused(const struct api_call *call)
+{
+    return is_served(call) ? api_doubt(call->api) : api_not_ready(call->api);
+}
+
+enum err api_check_ready(struct api_call *call)
+{
+    const char *reason = api_why_refused(call);
     if (!reason)
         return OK;
-    return explain(why, ERR_DRAINING, "The gateway is not ready: %s", reason);
+    return explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", reason);
 }
 
 enum err api_check_lead(const struct api *api, struct failure *why)
 {
-    const char *doubt = api_doubt(api);
-    return doubt ? explain(why, ERR_DRAINING, "The gateway is not ready: %s", doubt) : OK;
+    const char *reason = api->follows ? api_not_ready(api) : api_doubt(api);
+    return reason ? explain(why, ERR_DRAINING, "The gateway is not ready: %s", reason) : OK;
 }
 
 struct engine *api_engine(const struct api *api)

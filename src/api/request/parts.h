@@ -40,6 +40,7 @@ struct api {
     const char *not_ready;   /* NULL: ready */
     bool serves_on;          /* not ready, but connected clients are served */
     bool may_lead_soon;      /* not ready yet; calls are held until it is */
+    bool follows;            /* not ready, but serves routes with route::follows */
     struct early_calls *early_calls;
     struct rate_limit *rate_limit; /* NULL: no limit */
     struct quotas quotas;

@@ -49,9 +49,10 @@ static bool refuse_in_doubt(struct api_call *call, int status)
 {
     bool reads = call->x->method == HTTP_GET_ || call->x->method == HTTP_HEAD_;
     bool is_known = call->identity || call->account;
-    if (!reads || !is_known || status >= 499 || call->why.code == ERR_DRAINING ||
-        !api_check_lead(call->api, &call->why))
+    const char *doubt = api_doubt(call->api);
+    if (!reads || !is_known || status >= 499 || call->why.code == ERR_DRAINING || !doubt)
         return false;
+    explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", doubt);
     buf_clear(&call->headers);
     call->cached = false;
     api_reply_error(call, ERR_DRAINING);

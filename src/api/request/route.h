@@ -56,6 +56,11 @@ struct route {
     /* For AUTH_NONE: the handler reads a credential or changes something, and so refuses
      * while the gateway does not lead (api_check_lead). */
     bool needs_lead;
+    /* A gateway that follows serves it (api_follow). All other routes are the leader's,
+     * except those with AUTH_NONE that do not need the lead. Permitted only for a handler that
+     * decides nothing and reads accounts, and besides nothing but the store, or the runs in
+     * memory once they were confirmed (certainty_confirm). */
+    bool follows;
     /* Only pages of this gateway call it (own_host_check_page): no other origin reads it. */
     bool is_for_own_pages;
     /* A status that clients get while they poll for something to appear; 0: none. The log

@@ -1,8 +1,8 @@
 /* dispatch.c - takes each request to its route's handler, after checking the credential.
  *
  *   on_head:    target ─► route ─► credential ─► body limit   refusals are sent here
- *                           └─► this gateway does not lead yet: held (early_calls.h),
- *                               then the same
+ *                           └─► this gateway neither leads nor serves the route: held
+ *                               (early_calls.h), then the same
  *   on_body:    pieces for the routes that take them
  *   on_request: the handler; it replies now, later, or returns an error
  *
@@ -286,8 +286,7 @@ static bool admit(struct api_call *call, struct buf *allow)
     bool open = route && (route->auth == AUTH_NONE || route->auth & AUTH_SIGNED);
     enum err refused = OK;
 
-    if (!(route && route->auth == AUTH_NONE) &&
-        (refused = api_check_ready(api, &call->why))) {
+    if (!(route && route->auth == AUTH_NONE) && (refused = api_check_ready(call))) {
         api_reply_error(call, refused);
     } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
         api_reply_error(call, refused);
@@ -308,12 +307,13 @@ static bool admit(struct api_call *call, struct buf *allow)
     return false;
 }
 
-/* Returns true if this gateway does not lead yet but may soon, and the route needs that. */
+/* Returns true if this gateway does not lead yet but may soon, and the route needs that. A
+ * gateway that follows serves some routes itself, except in doubt. */
 static bool is_early(const struct api_call *call)
 {
     const struct route *route = call->route;
     return call->api->may_lead_soon && route &&
-           (route->auth != AUTH_NONE || route->needs_lead);
+           (route->auth != AUTH_NONE || route->needs_lead) && api_why_refused(call);
 }
 
 static void on_head(void *owner, struct exchange *x)
@@ -404,8 +404,11 @@ static void on_body(void *owner, struct exchange *x, struct slice piece)
  * only in memory would be lost. */
 static enum err check_lead(struct api_call *call)
 {
-    bool is_open = call->route->auth == AUTH_NONE;
-    return is_open ? OK : api_check_lead(call->api, &call->why);
+    if (call->route->auth == AUTH_NONE)
+        return OK;
+    return call->route->follows && api_follows(call->api)
+               ? api_check_ready(call)
+               : api_check_lead(call->api, &call->why);
 }
 
 static enum err take_request(struct api_call *call)

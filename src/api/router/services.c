@@ -256,6 +256,8 @@ void api_begin_doubt(struct api *api)
 void api_end_doubt(struct api *api)
 {
     certainty_return(engine_certainty(api->engine));
+    if (api->follows)
+        early_calls_enter(api->early_calls);
 }
 
 void api_move(struct api *api)
@@ -337,13 +339,20 @@ void api_reload(struct api *api, const struct api_options *options)
     api->rate_limit = rate_limit_create(engine_loop(api->engine), options->rate_limit);
 }
 
+static void end_following(struct api *api)
+{
+    api->follows = false;
+    certainty_follow(engine_certainty(api->engine), false);
+}
+
 void api_set_ready(struct api *api, const char *reason)
 {
     api->not_ready = reason;
     api->serves_on = api->may_lead_soon = false;
     early_calls_enter(api->early_calls);
     if (reason)
-        return;
+        return; /* a gateway that followed does not lead while it drains */
+    end_following(api);
     bulks_start(api->bulks);
     stored_activity_start(services_of(api)->stored_activity);
     stored_uses_start(services_of(api)->stored_uses);
@@ -359,6 +368,15 @@ void api_stand_by(struct api *api, const char *reason)
 {
     api->not_ready = reason;
     api->may_lead_soon = engine_store(api->engine)->ops->lead; /* another may lead */
+    end_following(api);
+}
+
+void api_follow(struct api *api)
+{
+    api->follows = api->may_lead_soon = true;
+    certainty_follow(engine_certainty(api->engine), true);
+    if (!api_doubt(api))
+        api_end_doubt(api);
 }
 
 /* ---- documents at start ---- */

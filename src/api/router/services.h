@@ -45,6 +45,12 @@ void api_set_ready(struct api *api, const char *reason);
  * database, calls also wait, for some seconds. */
 void api_stand_by(struct api *api, const char *reason);
 
+/* The gateway stands by, and its memory follows the leader's: from now on it serves the routes
+ * with route::follows, except in doubt (api_doubt). Calls that begin in doubt wait, as while
+ * it stands by; api_end_doubt lets them enter. api_stand_by ends this, and so does
+ * api_set_ready once this gateway leads. */
+void api_follow(struct api *api);
+
 /* Refuses the calls that wait this way: another gateway leads, and will accept them when
  * they are repeated. */
 void api_refuse_early(struct api *api);
@@ -71,7 +77,8 @@ bool api_stores_last(struct api *api);
  * nothing. */
 void api_begin_doubt(struct api *api);
 
-/* Ends the doubt: nothing has changed, so sockets and streams continue. */
+/* Ends the doubt: memory is current, so sockets and streams continue, and calls that wait
+ * enter. */
 void api_end_doubt(struct api *api);
 
 /* Closes sockets with CLOSE_MOVED and ends held calls, because another gateway leads. */

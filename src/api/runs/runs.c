@@ -116,13 +116,15 @@ enum {
 /* clang-format off */
 static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/api/v1/runs",
-      .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = run_list,
+      .auth = KEY_OR_TOKEN, .follows = true, .body_limit = UNREAD_BODY,
+      .handle = run_list,
       .id = "list_runs_v1", .summary = "List runs",
       .query = RUN_FILTER_QUERY ", page[size]?: integer(1..100), page[after]?: string, "
           "page[before]?: string",
       .reply = "ListRunsResult" },
     { .method = HTTP_GET_, .path = "/api/v1/runs/counts",
-      .auth = KEY_OR_TOKEN, .body_limit = UNREAD_BODY, .handle = run_counts,
+      .auth = KEY_OR_TOKEN, .follows = true, .body_limit = UNREAD_BODY,
+      .handle = run_counts,
       .id = "count_runs_v1", .summary = "Count runs by status",
       .query = RUN_FILTER_QUERY,
       .reply = "RunCounts" },

@@ -4,7 +4,7 @@
 
 static enum err upgrade(struct api_call *call)
 {
-    enum err refused = api_check_ready(call->api, &call->why);
+    enum err refused = api_check_ready(call);
     if (refused)
         return refused;
     if (!slice_is(api_query(call, "EIO"), "4")) {
