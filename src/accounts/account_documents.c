@@ -48,6 +48,14 @@ static int64_t take_time(const json_t *body, const char *name)
     return json_integer_value(json_object_get(body, name));
 }
 
+/* A gateway that was away may find something removed that it knows as open: then the time when
+ * it ended is unknown, but not 0. */
+static int64_t take_end_time(const json_t *body, const char *name)
+{
+    int64_t time = take_time(body, name);
+    return time ? time : 1;
+}
+
 static enum err damaged(const struct document *document, struct failure *why)
 {
     return explain(why, ERR_INVALID, "account document \"%.*s\" is damaged",
@@ -182,11 +190,12 @@ static bool change_environment(struct accounts *accounts, const struct document 
         return false;
     account->version = document->version;
     account->forgotten = !body;
-    if (!account->branch || account->archived || !json_object_get(body, "archivedAt"))
+    if (!account->branch || account->archived ||
+        (body && !json_object_get(body, "archivedAt")))
         return true;
     table_remove(&accounts->branches, slice_of(account->branch_key));
     account->archived = true;
-    account->archived_at = take_time(body, "archivedAt");
+    account->archived_at = take_end_time(body, "archivedAt");
     accounts->endings++;
     return true;
 }
@@ -417,7 +426,7 @@ static void delete_project(struct accounts *accounts, struct project *project,
     project->forgotten = !body;
     if (project->deleted_at)
         return;
-    project->deleted_at = take_time(body, "deletedAt");
+    project->deleted_at = take_end_time(body, "deletedAt");
     list_remove(&project->link);
     list_append(&accounts->deleted, &project->link);
     accounts->endings++;

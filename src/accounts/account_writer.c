@@ -96,26 +96,35 @@ static enum err not_written(struct failure *why, enum store_status status)
     return explain(why, ERR_STORE, "%s", errors[ERR_STORE].text);
 }
 
-static void tell_of_project(struct account_writer *writer, struct slice id)
+void account_writer_report_environment(struct account_writer *writer,
+                                       struct account *account)
 {
-    for (struct account *a = NULL; (a = accounts_next(writer->accounts, a));)
-        if (a->archived && !a->forgotten && slice_is(id, a->project->id))
-            writer->on_environment(writer->owner, a);
+    if (writer->on_environment && !account->forgotten)
+        writer->on_environment(writer->owner, account);
 }
 
-static void tell_environments(struct account_writer *writer)
+static void report_project(struct account_writer *writer, struct slice id)
 {
-    for (size_t i = 0; i < writer->commit.change_count; i++) {
-        const struct change *change = &writer->changes[i];
-        struct slice name = bytes_slice(change->document.name);
-        if (change->document.kind == DOC_PROJECT)
-            tell_of_project(writer, name);
-        struct account *account = change->document.kind == DOC_ENVIRONMENT
-                                      ? accounts_by_id(writer->accounts, name)
-                                      : NULL;
-        if (account && !account->forgotten)
-            writer->on_environment(writer->owner, account);
-    }
+    for (struct account *a = NULL; (a = accounts_next(writer->accounts, a));)
+        if (a->archived && slice_is(id, a->project->id))
+            account_writer_report_environment(writer, a);
+}
+
+void account_writer_report(struct account_writer *writer, const struct document *document)
+{
+    struct slice name = bytes_slice(document->name);
+    if (document->kind == DOC_PROJECT)
+        report_project(writer, name);
+    struct account *account =
+        document->kind == DOC_ENVIRONMENT ? accounts_by_id(writer->accounts, name) : NULL;
+    if (account)
+        account_writer_report_environment(writer, account);
+}
+
+static void report_environments(struct account_writer *writer)
+{
+    for (size_t i = 0; i < writer->commit.change_count; i++)
+        account_writer_report(writer, &writer->changes[i].document);
 }
 
 static enum err apply(struct account_writer *writer, struct failure *why)
@@ -128,8 +137,8 @@ static enum err apply(struct account_writer *writer, struct failure *why)
     }
     if (!err)
         err = accounts_link(writer->accounts, why);
-    if (!err && writer->on_environment)
-        tell_environments(writer);
+    if (!err)
+        report_environments(writer);
     if (err)
         log_error("accounts", "reason", why->text, NULL);
     return err;

@@ -43,6 +43,14 @@ void account_writer_on_environment(struct account_writer *writer,
                                    void (*fn)(void *owner, struct account *account),
                                    void *owner);
 
+/* Calls the same function for the environments that a document of the accounts concerns, because
+ * another gateway wrote it, and it is in memory now. */
+void account_writer_report(struct account_writer *writer, const struct document *document);
+
+/* Calls it for one environment, unless that is forgotten. */
+void account_writer_report_environment(struct account_writer *writer,
+                                       struct account *account);
+
 /* Calls fn for each change, in order, right before it is applied. Its seq is 0 if the commit
  * seemed to have failed, so that its number is unknown. One listener; fn NULL: none. */
 void account_writer_on_change(struct account_writer *writer,

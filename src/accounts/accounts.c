@@ -259,7 +259,8 @@ static enum err link_environments(struct accounts *accounts, struct failure *why
     while ((account = accounts_next(accounts, account)))
         account->branch_count = account->archived_count = 0;
     while (!err && (account = accounts_next(accounts, account))) {
-        account->project = accounts_find_project(accounts, account->project_id);
+        if (!account->project) /* it stays the same, even when it is deleted */
+            account->project = accounts_find_project(accounts, account->project_id);
         if (!account->project)
             err = unresolved(account->id, account->project_id, why);
         else if (account->parent_id[0])
