@@ -84,8 +84,19 @@ static void on_time(struct timer *timer)
         loop_set_timer(loop_of(retired), timer, retired->kind, all ? EVERY_MS : 1);
 }
 
+/* Returns true also if it was retired by a gateway that followed, and leads now. */
+static bool is_known(const struct retired *retired, uint32_t number)
+{
+    for (size_t i = 0; i < retired->count; i++)
+        if (retired->numbers[i] == number)
+            return true;
+    return false;
+}
+
 void retired_add(struct retired *retired, uint32_t number)
 {
+    if (is_known(retired, number))
+        return;
     if (retired->count == retired->capacity) {
         retired->capacity = retired->capacity ? 2 * retired->capacity : 16;
         retired->numbers =

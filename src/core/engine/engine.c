@@ -70,7 +70,8 @@ static bool evict(struct flusher *flusher)
         note_largest(env);
     at = 0;
     for (struct environment *env; (env = slots_next(&engine->environments, &at));)
-        more |= environment_evict(env, bytes_to_keep(env));
+        more |= engine_was_left(env) ? environment_clear(env)
+                                     : environment_evict(env, bytes_to_keep(env));
     return more;
 }
 
@@ -188,6 +189,7 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
     env->engine = engine;
     env->certainty = &engine->certainty;
     env->figures = &engine->figures.rest;
+    env->is_followed = engine->follows;
     fleet_create(&engine->fleets, env);
     add_share(engine, env);
     *slots_at(&engine->environments, number) = env;
@@ -224,6 +226,8 @@ void engine_retire_environment(struct engine *engine, struct environment *env)
 bool engine_may_drop_environment(struct engine *engine, const struct environment *env)
 {
     engine_evict(engine, env); /* the call before may have left ended runs in memory */
+    if (engine->follows && !engine_was_left(env))
+        return false; /* its changes still arrive */
     return engine_is_retired(env) && !env->holders && !env->runs.count && !env->hub.feeds;
 }
 
@@ -237,6 +241,30 @@ void engine_drop_environment(struct engine *engine, struct environment *env)
     destroy_environment(env);
     if (engine->on_drop)
         engine->on_drop(engine->drop_owner, number);
+}
+
+void engine_trim(struct engine *engine, struct environment *env)
+{
+    if (environment_is_over_budget(env) || engine_was_left(env))
+        loop_wake(engine->loop, &engine->evictor);
+}
+
+void engine_follow(struct engine *engine)
+{
+    engine->follows = true;
+}
+
+void engine_stop_following(struct engine *engine)
+{
+    uint32_t at = 0;
+    engine->follows = false;
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));) {
+        stats_finish(&env->stats);
+        stats_init(&env->stats, loop_wall_ms(engine->loop));
+        task_table_finish(&env->tasks);
+        env->is_followed = false;
+        engine_share_of(env)->is_retired = false; /* its runs were not canceled here */
+    }
 }
 
 /* Sets no timer: no deadline is due before everything is in memory; the sweep sets them. */

@@ -42,6 +42,9 @@ struct engine_options {
     /* Asks the leader for its position while this process follows another one
      * (certainty::ask). NULL: it never does. */
     uint64_t (*ask)(void *owner);
+    /* Returns true if the leader that this gateway follows does not have the environment in
+     * memory any more. NULL: this gateway never follows (engine_follow). */
+    bool (*was_left)(void *owner, uint32_t number);
     void *owner;
 };
 
@@ -132,6 +135,21 @@ bool engine_may_drop_environment(struct engine *engine, const struct environment
 void engine_drop_environment(struct engine *engine, struct environment *env);
 /* Returns NULL if the environment is not in memory. */
 struct environment *engine_environment(const struct engine *engine, uint32_t number);
+
+/* This gateway follows another one: from now on, changes enter memory by environment_put alone,
+ * and the engine decides nothing. Nothing is swept, matched, timed or counted. Environments and
+ * runs that the leader does not have any more leave memory. */
+void engine_follow(struct engine *engine);
+bool engine_follows(const struct engine *engine);
+
+/* It takes the lead, and decides again. Forgets samples and figures of tasks, which are in the
+ * store. Call it before documents are restored; then engine_take_over for each environment, and
+ * engine_sweep. */
+void engine_stop_following(struct engine *engine);
+
+/* Call it when the leader may have dropped an environment, or memory may have too many finished
+ * runs: they leave memory. */
+void engine_trim(struct engine *engine, struct environment *env);
 
 /* Puts a run found in the store at start into memory and its queue. The sweep sets its
  * deadline. */

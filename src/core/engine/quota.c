@@ -95,6 +95,8 @@ uint64_t quota_share_of(void *owner, uint32_t number)
 
 void engine_join_stored(struct engine *engine, uint32_t number, struct quota *project)
 {
+    if (engine->follows)
+        return; /* the store knows the bytes once this gateway leads */
     void **joined = slots_at(&engine->stored, number);
     if (*joined)
         return;

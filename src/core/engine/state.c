@@ -50,6 +50,17 @@ bool engine_is_retired(const struct environment *env)
     return engine_share_of(env)->is_retired;
 }
 
+bool engine_follows(const struct engine *engine)
+{
+    return engine->follows;
+}
+
+bool engine_was_left(const struct environment *env)
+{
+    const struct engine *engine = env->engine;
+    return engine->follows && engine->options.was_left(engine->options.owner, env->number);
+}
+
 void engine_evict(struct engine *engine, const struct environment *env)
 {
     if (environment_is_over_budget(env))
@@ -69,6 +80,8 @@ bool engine_store_fails(const struct engine *engine)
 
 void engine_match(struct engine *engine, struct environment *env)
 {
+    if (engine->follows)
+        return;
     bool resumes =
         !engine->is_loading && queues_waiting_for(&env->queues, AUDIENCE_RESUMED);
     if (env->fleet->seated || resumes)

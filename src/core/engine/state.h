@@ -66,6 +66,7 @@ struct engine {
     engine_drop_fn *on_drop; /* NULL: no listener */
     void *drop_owner;
     bool draining, stopped;
+    bool follows;    /* it decides nothing (engine_follow) */
     bool is_loading; /* some runs that hold slots may not be in memory yet */
 };
 
@@ -84,6 +85,9 @@ static inline struct quota *engine_storage_quota(const struct environment *env)
 
 /* Returns true if the last commit failed, or there is no space for another. */
 bool engine_store_fails(const struct engine *engine);
+
+/* Returns true if this gateway follows a leader that has dropped the environment. */
+bool engine_was_left(const struct environment *env);
 
 /* Wakes the evictor if the finished runs of the environment exceed its budget. */
 void engine_evict(struct engine *engine, const struct environment *env);

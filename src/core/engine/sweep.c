@@ -203,6 +203,8 @@ void engine_end_sweep(struct list *link)
 
 void engine_sweep_environment(struct engine *engine, struct environment *env)
 {
+    if (engine->follows)
+        return;
     list_each (link, &engine->sweeps) {
         struct sweep *under_way = container_of(link, struct sweep, link);
         if (under_way->env == env) {

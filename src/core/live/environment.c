@@ -283,7 +283,7 @@ static void count_change(struct environment *env, struct run *before, const stru
         evaluation_add(&env->evaluation, before, now);
     stats_note_run(&env->stats, status, now->status);
     task_table_note(&env->tasks, status, now, loop_wall_ms(env->loop));
-    if (env->figures)
+    if (env->figures && !env->is_followed)
         figures_note_run(env->figures, status, now->status);
     run_finish(before);
     metric_add(M_CHANGES, 1);

@@ -58,6 +58,7 @@ struct environment {
     uint32_t number;
     char id[ID_MAX]; /* what clients see */
     bool is_dev;
+    bool is_followed; /* another gateway decides, and counts in its figures */
     struct store *store;
     struct loop *loop;
 
