@@ -98,11 +98,13 @@ static void forget_stream(struct replica *replica)
     uint32_t at = 0;
     for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
         followed->is_on = followed->is_ahead = false;
+    if (replica->has_documents) /* they have not taken effect */
+        followed_of(replica, ENV_INSTALLATION)->item.is_partial = true;
+    replica->has_documents = false;
     replica->ahead = 0;
-    replica->has_hello = replica->begins_again = replica->asks_again = false;
+    replica->has_hello = replica->begins_again = false;
     replica->trust_until = 0;
     replica->answered = 0;
-    replica->heard = replica->asked;
     replica->purged_at = 0;
 }
 
@@ -126,29 +128,19 @@ static void stop(struct replica *replica, const char *why)
     if (was_loading)
         replica->options.loaded(replica->options.owner, ERR_STORE);
     else
-        replica->options.end(replica->options.owner, why);
+        replica->options.end(replica->options.link, why);
 }
 
 /* ---- questions ---- */
 
-static void ask_now(struct replica *replica)
+uint64_t replica_ask(struct replica *replica)
 {
     struct repl_frame frame = { .kind = REPL_ASK, .ask.number = ++replica->asked };
     int64_t now = loop_boot_ms(replica->loop);
     replica->asked_at[replica->asked % REPLICA_ASKS] = now;
     replica->ask_at = now + REPLICA_ASK_MS;
-    replica->asks_again = false;
     if (replica->state == REPLICA_FOLLOWING)
-        replica->options.send(replica->options.owner, &frame);
-}
-
-uint64_t replica_ask(struct replica *replica)
-{
-    bool follows = replica->state == REPLICA_FOLLOWING;
-    replica->asks_again = follows && replica->asked - replica->heard >= REPLICA_ASKS_OPEN;
-    if (replica->asks_again)
-        return replica->asked + 1;
-    ask_now(replica);
+        replica->options.send(replica->options.link, &frame);
     return replica->asked;
 }
 
@@ -171,7 +163,7 @@ static void on_time(struct timer *timer)
         return;
     }
     if (now >= replica->ask_at)
-        ask_now(replica);
+        replica_ask(replica);
     if (replica->state != REPLICA_OFF)
         arm(replica);
 }
@@ -206,13 +198,8 @@ static void on_beat(struct replica *replica, const struct repl_beat *beat)
     }
     replica->heard_at = loop_boot_ms(replica->loop);
     bool is_known = replica->asked - beat->number < REPLICA_ASKS;
-    if (!is_known)
-        return;
-    replica->heard = beat->number;
-    if (!replica->ahead && beat->left_ms > 0)
+    if (is_known && !replica->ahead && beat->left_ms > 0)
         take_answer(replica, beat);
-    if (replica->asks_again)
-        ask_now(replica);
 }
 
 /* ---- changes ---- */
@@ -315,12 +302,24 @@ static void on_change(struct replica *replica, struct repl_run *change)
     advance(replica, followed, change->seq);
 }
 
+/* Memory has the newer accounts already, and may lack what this document refers to. */
+static void skip_document(struct replica *replica, struct followed *followed, uint64_t seq)
+{
+    replica->changes++;
+    advance(replica, followed, seq);
+}
+
 static void on_document(struct replica *replica, const struct repl_document *change)
 {
     struct failure why = { 0 };
     struct followed *followed = next_in(replica, change->env, change->seq);
     if (!followed)
         return;
+    if (change->seq <= replica->accounts_applied) {
+        skip_document(replica, followed, change->seq);
+        return;
+    }
+    replica->has_documents = true;
     if (replica->options.take_document(replica->options.owner, &change->document, &why)) {
         stop(replica, why.text);
         return;
@@ -527,16 +526,22 @@ static void begin_catching(struct replica *replica)
     catch_up(replica);
 }
 
-void replica_accounts_read(struct replica *replica, enum err status)
+static void note_accounts_read(struct replica *replica, uint64_t seq)
 {
     struct catch_up_item *accounts = &followed_of(replica, ENV_INSTALLATION)->item;
+    accounts->is_loaded = replica->accounts_were_read = true;
+    accounts->is_partial = false;
+    if (replica->accounts_target < seq)
+        replica->accounts_target = seq;
+    if (replica->accounts_applied < replica->accounts_target)
+        replica->accounts_applied = replica->accounts_target;
+}
+
+void replica_accounts_read(struct replica *replica, uint64_t seq, enum err status)
+{
     replica->reads_accounts = false;
-    if (!status) {
-        accounts->is_loaded = replica->accounts_were_read = true;
-        accounts->is_partial = false;
-        if (replica->accounts_applied < replica->accounts_target)
-            replica->accounts_applied = replica->accounts_target;
-    }
+    if (!status)
+        note_accounts_read(replica, seq);
     if (!is_catching(replica))
         return;
     if (status)
@@ -600,7 +605,7 @@ static void on_hello(struct replica *replica, const struct repl_hello *hello)
     if (!repl_version_common(hello->least, hello->newest)) {
         stop(replica, "no version of replication in common");
     } else if (strcmp(hello->head.epoch, replica->store->epoch) != 0) {
-        replica_disconnected(replica);
+        stop(replica, "the leader has another epoch of the database");
         options->give_up(options->owner, "the leader has another epoch of the database");
     } else if (hello->head.term < replica->head.term) {
         stop(replica, "an earlier lead");
@@ -636,7 +641,7 @@ void replica_connected(struct replica *replica)
     replica->heard_at = loop_boot_ms(replica->loop);
     replica->ask_at = INT64_MAX; /* not before it follows */
     arm(replica);
-    replica->options.send(replica->options.owner, &frame);
+    replica->options.send(replica->options.link, &frame);
 }
 
 /* ---- frames ---- */
@@ -650,11 +655,34 @@ static bool has_to_wait(const struct replica *replica, const struct repl_frame *
     return followed && evaluation_is_full(&followed->item.env->evaluation);
 }
 
+/* Returns false if the connection has ended. */
+static bool end_documents(struct replica *replica)
+{
+    struct failure why = { 0 };
+    enum err err = OK;
+    if (replica->has_documents && replica->options.documents_end)
+        err = replica->options.documents_end(replica->options.owner, &why);
+    replica->has_documents = false;
+    if (!err)
+        return true;
+    followed_of(replica, ENV_INSTALLATION)->item.is_partial = true;
+    stop(replica, why.text);
+    return false;
+}
+
+void replica_message_end(struct replica *replica)
+{
+    if (replica->state == REPLICA_FOLLOWING && list_empty(&replica->waiting))
+        end_documents(replica);
+}
+
 /* Returns false if the frame must be applied again, later. */
 static bool apply(struct replica *replica, struct repl_frame *frame)
 {
     if (has_to_wait(replica, frame))
         return false;
+    if (frame->kind != REPL_DOCUMENT && !end_documents(replica))
+        return true;
     switch (frame->kind) {
     case REPL_POSITIONS: on_positions(replica, &frame->positions); break;
     case REPL_BEFORE: on_before(replica, &frame->run); break;
@@ -689,6 +717,8 @@ static void apply_some(struct deferred *applying)
     }
     if (may_apply(replica))
         loop_defer(replica->loop, applying);
+    else
+        replica_message_end(replica);
 }
 
 /* A short frame takes more memory than bytes on the wire. */

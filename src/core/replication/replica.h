@@ -25,7 +25,6 @@
 enum {
     REPLICA_ASK_MS = 500,           /* between asks */
     REPLICA_ASKS = 256,             /* asks whose time is known */
-    REPLICA_ASKS_OPEN = 128,        /* further questions wait for the next beat */
     REPLICA_SILENCE_MS = 10 * 1000, /* without a beat, the connection is ended */
     REPLICA_WAITING_MAX = 64 << 20, /* bytes of frames that wait, in memory */
 };
@@ -41,10 +40,11 @@ enum replica_state {
 struct replica_options {
     uint64_t gateway; /* our store_gateway::id */
     /* Sends a frame to the leader; borrows it. */
-    void (*send)(void *owner, const struct repl_frame *frame);
+    void (*send)(void *link, const struct repl_frame *frame);
     /* The connection must end; why is for the log. The replica is OFF already. */
-    void (*end)(void *owner, const char *why);
-    /* The same, and memory must be given up: it is of another history. */
+    void (*end)(void *link, const char *why);
+    void *link; /* of the two above */
+    /* Called after end: memory must be given up, because it is of another history. */
     void (*give_up)(void *owner, const char *why);
     /* Returns the environment, and brings it into memory if its account is known; NULL: it
      * is not. */
@@ -53,6 +53,9 @@ struct replica_options {
      * ends the connection. */
     enum err (*take_document)(void *owner, const struct document *document,
                               struct failure *why);
+    /* Documents were taken, and all that were written together: another frame follows, or the
+     * message has ended. An error ends the connection. NULL: not needed. */
+    enum err (*documents_end)(void *owner, struct failure *why);
     /* Reads all documents of environment 0 again: takes newer ones, and removes those that
      * the database does not have. Then calls replica_accounts_read, later. */
     void (*read_accounts)(void *owner);
@@ -96,6 +99,7 @@ struct replica {
     struct slots envs; /* of struct followed, by number */
     unsigned ahead;    /* environments that are not to be shown yet */
     struct catch_up catch_up;
+    bool has_documents; /* they were taken; options.documents_end is due */
     bool reads_accounts, accounts_were_read;
     bool begins_again;         /* CATCHING begins once the present reads have ended */
     uint64_t accounts_applied; /* changes of environment 0 that memory has for sure */
@@ -106,8 +110,6 @@ struct replica {
     struct run before;        /* of REPL_BEFORE; its id is "": none */
     uint64_t purged_at;       /* environment_purge */
     uint64_t asked;           /* number of the last ask */
-    uint64_t heard;           /* number of the last beat, whether it was used or not */
-    bool asks_again;          /* once the next beat arrives: ask number asked + 1 */
     int64_t asked_at[REPLICA_ASKS];
     int64_t ask_at, heard_at; /* heard_at: the last beat, or an earlier step */
     int64_t trust_until;      /* these times are of loop_boot_ms */
@@ -135,17 +137,21 @@ void replica_disconnected(struct replica *replica);
 /* A frame of the leader arrived, of that many bytes. Takes ownership of its content. */
 void replica_receive(struct replica *replica, struct repl_frame *frame, size_t bytes);
 
-/* options.read_accounts has ended. */
-void replica_accounts_read(struct replica *replica, enum err status);
+/* The message of the leader has ended: documents of the accounts that it had take effect. */
+void replica_message_end(struct replica *replica);
+
+/* options.read_accounts has ended. seq: memory has exactly the accounts of the database at this
+ * position; 0: it has those of some moment after read_accounts. */
+void replica_accounts_read(struct replica *replica, uint64_t seq, enum err status);
 
 /* Returns for how long from now memory may be shown; 0: it is in doubt. Correct also right
  * after this process was suspended. */
 int64_t replica_left_ms(const struct replica *replica);
 
 /* Asks for a beat, and returns the number of the question. Once replica::answered has
- * reached it, memory has everything that the leader had applied when it answered. If
- * REPLICA_ASKS_OPEN questions have no answer yet, this one is sent after the next beat. While
- * the replica does not follow, nothing is sent, and only a later question gets an answer. */
+ * reached it, memory has everything that the leader had applied when it answered. Fewer than
+ * REPLICA_ASKS may be without an answer. While the replica does not follow, nothing is sent,
+ * and only a later question gets an answer. */
 uint64_t replica_ask(struct replica *replica);
 
 /* Returns true if the leader does not have the environment in memory. It is loaded again

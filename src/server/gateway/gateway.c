@@ -76,6 +76,8 @@ struct gateway {
     struct gateway_urls urls;
     enum phase phase;
     bool loading; /* a load_* is in progress */
+    /* It has followed a leader when it took the lead, and served clients. */
+    bool was_following, has_served;
     struct load_accounts load_accounts;
     struct load_runs load_runs;
     struct timer timer; /* of the drain */
@@ -128,6 +130,7 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     leading_loaded(gateway->leading);
     replication_lead(gateway->replication, gateway->retain);
     api_set_ready(gateway->api, NULL);
+    api_end_doubt(gateway->api);
     server_accept(gateway->server);
     log_audit("start", "version", RUNCAST_VERSION, "data", gateway->config->data, "user",
               log_number(getuid()), NULL);
@@ -178,10 +181,11 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
 static void on_environment(void *owner, struct account *account)
 {
     struct gateway *gateway = owner;
-    if (!account->archived) {
+    bool is_there = engine_environment(gateway->engine, account->number);
+    if (!account->archived && !is_there) {
         api_add_environment(gateway->api, account);
         replication_add(gateway->replication, account->number);
-    } else if (gateway->retain) {
+    } else if (account->archived && (gateway->retain || engine_follows(gateway->engine))) {
         api_retire_environment(gateway->api, account);
         retain_soon(gateway->retain);
     }
@@ -190,12 +194,26 @@ static void on_environment(void *owner, struct account *account)
 static const char *why_not(void *owner)
 {
     const struct gateway *gateway = owner;
-    return leading_why_not(gateway->leading);
+    const struct follower *follower = replication_follower(gateway->replication);
+    const char *reason = leading_why_not(gateway->leading);
+    return reason && follower && follower_left_ms(follower) > 0 ? NULL : reason;
 }
 
 static bool is_certain(void *owner)
 {
     return !((struct gateway *)owner)->leading || !why_not(owner);
+}
+
+static uint64_t ask(void *owner)
+{
+    return follower_ask(replication_follower(((struct gateway *)owner)->replication));
+}
+
+static bool was_left(void *owner, uint32_t number)
+{
+    const struct follower *follower =
+        replication_follower(((struct gateway *)owner)->replication);
+    return follower && follower_was_left(follower, number);
 }
 
 /* Copies settings into options; texts are borrowed from the config. */
@@ -268,6 +286,8 @@ static void create_parts(struct gateway *gateway)
                                      .memory = (size_t)config->memory,
                                      .prices = config_prices(config),
                                      .is_certain = is_certain,
+                                     .ask = ask,
+                                     .was_left = was_left,
                                      .owner = gateway };
     gateway->request_log = request_log_create(
         gateway->loop, (enum request_log_mode)config_log_requests(config));
@@ -308,19 +328,41 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
     gateway->load_runs = (struct load_runs){ .engine = gateway->engine,
                                              .accounts = gateway->accounts,
                                              .api = gateway->api,
+                                             .was_following = gateway->was_following,
+                                             .all_is_there = gateway->has_served,
                                              .done = on_runs_loaded };
     load_runs_begin(&gateway->load_runs);
 }
 
 /* ---- leading ---- */
 
+/* Accounts and runs are as in the database: what only a gateway that decides needs is left. */
+static void on_memory_loaded(void *owner, enum err status)
+{
+    struct gateway *gateway = owner;
+    struct load_accounts *load = &gateway->load_accounts;
+    *load =
+        (struct load_accounts){ .store = gateway->store, .accounts = gateway->accounts };
+    engine_stop_following(gateway->engine);
+    if (status)
+        explain(&load->why, status, "cannot read the database");
+    else
+        status = load_accounts_settle(load);
+    on_accounts_loaded(load, status);
+}
+
 static void on_taken(void *owner)
 {
     struct gateway *gateway = owner;
+    const struct follower *follower = replication_follower(gateway->replication);
+    gateway->has_served = follower && follower_serves(follower);
     api_stand_by(gateway->api, leading_why_not(gateway->leading));
-    replication_take_lead(gateway->replication, gateway->leading);
     metrics[M_LEADS] = 1;
     gateway->loading = true;
+    gateway->was_following = replication_take_lead(gateway->replication, gateway->leading);
+    if (gateway->was_following)
+        return;
+    engine_stop_following(gateway->engine);
     gateway->load_accounts =
         (struct load_accounts){ .store = gateway->store,
                                 .accounts = gateway->accounts,
@@ -433,7 +475,10 @@ static enum err begin_replication(struct gateway *gateway, struct failure *why)
                                            .vault = gateway->vault,
                                            .certificates = gateway->certificates,
                                            .engine = gateway->engine,
+                                           .accounts = gateway->accounts,
                                            .writer = gateway->writer,
+                                           .api = gateway->api,
+                                           .on_loaded = on_memory_loaded,
                                            .on_other_history = on_other_history,
                                            .owner = gateway };
     return replication_create(gateway->loop, &options, &gateway->replication, why);
@@ -686,11 +731,19 @@ static void on_drain_tick(struct timer *timer)
     gateway_stop(gateway);
 }
 
+/* A gateway that follows has clients, and no lead to hand over. */
+static bool serves_as_follower(const struct gateway *gateway)
+{
+    const struct follower *follower = replication_follower(gateway->replication);
+    return gateway->phase == PHASE_STARTING && !gateway->loading && follower &&
+           follower_serves(follower);
+}
+
 void gateway_drain(struct gateway *gateway)
 {
     if (gateway->phase == PHASE_CLOSING)
         return; /* the lead was lost just before: it is already stopping */
-    if (gateway->phase != PHASE_READY) {
+    if (gateway->phase != PHASE_READY && !serves_as_follower(gateway)) {
         gateway_stop(gateway);
         return;
     }

@@ -8,6 +8,9 @@
  * Results are processed in time slices, so that health checks get their responses
  * meanwhile.
  *
+ * A gateway that has followed a leader has accounts and runs in memory. It reads only documents
+ * of the environments, and adopts its runs.
+ *
  * For an archived branch or deleted project, only unfinished runs are loaded, to be
  * canceled. Most have none and stay out of memory. */
 #include "server/gateway/load.h"
@@ -146,10 +149,15 @@ static void note_number(struct load_accounts *load)
     accounts_note_number(load->accounts, number);
 }
 
-static enum err settle_accounts(struct load_accounts *load)
+enum err load_accounts_settle(struct load_accounts *load)
 {
     note_number(load);
-    enum err settled = vault_settle(accounts_vault(load->accounts), &load->why);
+    return vault_settle(accounts_vault(load->accounts), &load->why);
+}
+
+static enum err settle_accounts(struct load_accounts *load)
+{
+    enum err settled = load_accounts_settle(load);
     if (settled)
         return settled;
     if (!accounts_empty(load->accounts) || !load->first) {
@@ -213,17 +221,47 @@ static void walk_page(struct load_runs *load)
     store->ops->read(store, &load->walk.read);
 }
 
-static void next_environment(struct load_runs *load)
+static bool is_in_memory(const struct load_runs *load)
 {
-    load->account = accounts_next(load->accounts, load->account);
+    return load->was_following && (load->all_is_there || environment_now(load));
+}
+
+/* Begins with the environment of load->account; NULL: that was the last one. */
+static void begin_environment(struct load_runs *load)
+{
     if (!load->account) {
         load->done(load, OK);
+        return;
+    }
+    if (is_in_memory(load)) {
+        loop_defer(engine_loop(load->engine), &load->taking_over);
         return;
     }
     struct store *store = engine_store(load->engine);
     struct store_position position = store->ops->position(store, load->account->number);
     load->walk = (struct store_walk){ .kind = WALK_UNFINISHED, .up_to = position.seq };
     walk_page(load);
+}
+
+static void next_environment(struct load_runs *load)
+{
+    load->account = accounts_next(load->accounts, load->account);
+    begin_environment(load);
+}
+
+/* Adopts the runs of environments in memory: of many in a turn, if they have few. */
+static void take_over_some(struct deferred *deferred)
+{
+    struct load_runs *load = container_of(deferred, struct load_runs, taking_over);
+    struct timeslice timeslice = loop_timeslice(engine_loop(load->engine));
+    while (load->account && is_in_memory(load) && timeslice_left(&timeslice)) {
+        struct environment *env = environment_now(load);
+        if (env && engine_take_over(load->engine, env, &load->taken_over))
+            break;
+        load->taken_over = 0;
+        load->account = accounts_next(load->accounts, load->account);
+    }
+    begin_environment(load);
 }
 
 static bool has_room(const struct load_runs *load, const struct environment *env)
@@ -372,9 +410,11 @@ void load_runs_begin(struct load_runs *load)
 {
     load->taking.fn = take_page;
     list_init(&load->taking.link);
+    load->taking_over.fn = take_over_some;
+    list_init(&load->taking_over.link);
     for (struct account *a = NULL; (a = accounts_next(load->accounts, a));) {
         engine_join_stored(load->engine, a->number, &a->project->stored);
-        if (!a->archived)
+        if (!a->archived && !engine_environment(load->engine, a->number))
             api_add_environment(load->api, a);
     }
     load->account = NULL;

@@ -47,12 +47,19 @@ struct load_accounts {
 };
 void load_accounts_begin(struct load_accounts *load);
 
+/* Call it once accounts are in memory that were not loaded here: settles the vault, and which
+ * number the next environment gets. load has no first and no done. */
+enum err load_accounts_settle(struct load_accounts *load);
+
 /* Loads environments, worker versions, queues, schedules, all unfinished runs, and the
  * newest others up to half the memory budget, for at most 2 s per environment. */
 struct load_runs {
     struct engine *engine;
     struct accounts *accounts;
     struct api *api;
+    /* Unfinished runs of environments in memory are there, because this gateway has followed a
+     * leader: they are taken over. all_is_there: those of all environments are. */
+    bool was_following, all_is_there;
     void (*done)(struct load_runs *load, enum err status);
     struct failure why;
 
@@ -64,8 +71,9 @@ struct load_runs {
     bool is_ahead, is_read;
     enum store_status status;
     bool is_taking; /* a page is being taken, that is, its runs are put into memory */
-    struct deferred taking;
-    struct run *runs; /* of the page that is being taken */
+    struct deferred taking, taking_over;
+    uint64_t taken_over; /* engine_take_over */
+    struct run *runs;    /* of the page that is being taken */
     size_t count, taken;
     bool more;        /* there are more pages */
     uint64_t last;    /* rev of its last run */

@@ -3,55 +3,35 @@
 #include "server/gateway/replication.h"
 
 #include <string.h>
-#include <uv.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/config/config_listen.h"
-#include "server/gateway/followed_memory.h"
 #include "server/gateway/retention.h"
-#include "server/peers/following.h"
 #include "server/peers/serving.h"
 
-enum {
-    FINISH_MS = 5, /* between looks at whether reads have ended */
-    HISTORY_MS =
-        5 * 1000, /* before a restart; the older history may be that of the leader */
-};
+enum { FINISH_MS = 5 }; /* between looks at whether reads have ended */
 
 struct replication {
     struct loop *loop;
     struct replication_options options;
-    const struct leading *leading; /* NULL: it has not begun to stand by */
+    const struct leading *leading; /* NULL: it has not taken the lead */
     struct trust *trust;           /* NULL: no leader speaks TLS */
     struct serving *serving;       /* NULL: it was closed */
-    struct following *following;   /* NULL: it does not follow, or no longer */
-    struct followed_memory *memory;
-    struct timer finish; /* waits until following and memory can be freed */
-    struct timer history;
-    char why[128]; /* of history */
+    struct follower *follower;     /* NULL: it does not follow, or no longer */
+    struct timer finish;           /* waits until the follower can be freed */
     void (*closed)(void *owner);
 };
 
 static void on_finish(struct timer *timer);
-static void on_history(struct timer *timer);
-
-static void set_timer(struct replication *replication, struct timer *timer,
-                      void (*fn)(struct timer *timer), int64_t ms)
-{
-    uint32_t kind = timers_kind(loop_timers(replication->loop), fn);
-    loop_set_timer(replication->loop, timer, kind, ms);
-}
 
 /* ---- the end ---- */
 
 static void maybe_closed(struct replication *replication)
 {
-    if (!replication->closed || replication->serving || replication->following ||
-        replication->memory)
+    if (!replication->closed || replication->serving || replication->follower)
         return;
     timers_clear(loop_timers(replication->loop), &replication->finish);
-    timers_clear(loop_timers(replication->loop), &replication->history);
     void (*closed)(void *owner) = replication->closed;
     void *owner = replication->options.owner;
     trust_destroy(replication->trust);
@@ -59,25 +39,19 @@ static void maybe_closed(struct replication *replication)
     closed(owner);
 }
 
-static void on_dropped(void *owner)
-{
-    struct replication *replication = owner;
-    replication->memory = NULL;
-    maybe_closed(replication);
-}
-
-/* Frees what this gateway followed once its reads have ended. */
+/* Frees the follower once its reads have ended. */
 static void finish_following(struct replication *replication)
 {
-    if (!replication->following)
-        return;
-    if (!following_may_end(replication->following)) {
-        set_timer(replication, &replication->finish, on_finish, FINISH_MS);
+    if (replication->follower && !follower_may_end(replication->follower)) {
+        struct timers *timers = loop_timers(replication->loop);
+        timers_clear(timers, &replication->finish);
+        loop_set_timer(replication->loop, &replication->finish,
+                       timers_kind(timers, on_finish), FINISH_MS);
         return;
     }
-    following_destroy(replication->following);
-    replication->following = NULL;
-    followed_memory_drop(replication->memory, on_dropped);
+    follower_destroy(replication->follower);
+    replication->follower = NULL;
+    maybe_closed(replication);
 }
 
 static void on_finish(struct timer *timer)
@@ -87,10 +61,9 @@ static void on_finish(struct timer *timer)
 
 static void end_following(struct replication *replication, const char *why)
 {
-    timers_clear(loop_timers(replication->loop), &replication->history);
-    if (!replication->following)
+    if (!replication->follower)
         return;
-    following_end(replication->following, why);
+    follower_end(replication->follower, why);
     finish_following(replication);
 }
 
@@ -121,103 +94,28 @@ void replication_close(struct replication *replication, void (*closed)(void *own
 
 /* ---- following ---- */
 
-static uint64_t me(void *owner)
-{
-    return leading_me(((struct replication *)owner)->leading);
-}
-
-static const struct store_gateway *leader(void *owner)
-{
-    return leading_leader(((struct replication *)owner)->leading);
-}
-
-static struct environment *find(void *owner, uint32_t number)
-{
-    return followed_memory_find(((struct replication *)owner)->memory, number);
-}
-
-static enum err take_document(void *owner, const struct document *document,
-                              struct failure *why)
-{
-    return followed_memory_take(((struct replication *)owner)->memory, document, why);
-}
-
-static void read_accounts(void *owner)
-{
-    followed_memory_read(((struct replication *)owner)->memory);
-}
-
-static void on_read(void *owner, enum err status)
-{
-    struct replication *replication = owner;
-    replica_accounts_read(following_replica(replication->following), status);
-}
-
-static bool was_left(void *owner, uint32_t number)
-{
-    const struct replication *replication = owner;
-    return replica_was_left(following_replica(replication->following), number);
-}
-
-static void forget(void *owner, uint32_t number)
-{
-    replica_forget(following_replica(((struct replication *)owner)->following), number);
-}
-
-static void applied(void *owner, struct environment *env)
-{
-    followed_memory_trim(((struct replication *)owner)->memory, env);
-}
-
-static void on_history(struct timer *timer)
-{
-    struct replication *replication = container_of(timer, struct replication, history);
-    replication->options.on_other_history(replication->options.owner, replication->why);
-}
-
-static void give_up(void *owner, const char *why)
-{
-    struct replication *replication = owner;
-    snprintf(replication->why, sizeof(replication->why), "%s", why);
-    following_end(replication->following, why);
-    set_timer(replication, &replication->history, on_history, HISTORY_MS);
-}
-
-static void create_memory(struct replication *replication)
-{
-    const struct config *config = replication->options.config;
-    int64_t dev = config->dev_concurrency;
-    struct followed_memory_options options = {
-        .store = replication->options.store,
-        .budget = (size_t)config->memory,
-        .concurrency = (uint32_t)config->env_concurrency,
-        .dev_concurrency = dev ? (uint32_t)dev : 2 * uv_available_parallelism(),
-        .on_read = on_read,
-        .was_left = was_left,
-        .forget = forget,
-        .owner = replication
-    };
-    replication->memory = followed_memory_create(replication->loop, &options);
-}
-
-void replication_stand_by(struct replication *replication, struct leading *leading)
+void replication_stand_by(struct replication *replication, const struct leading *leading)
 {
     if (!replication)
         return;
-    replication->leading = leading;
-    create_memory(replication);
-    struct following_options options = { .store = replication->options.store,
-                                         .vault = replication->options.vault,
+    const struct replication_options *options = &replication->options;
+    struct follower_options follower = { .store = options->store,
+                                         .vault = options->vault,
                                          .trust = replication->trust,
-                                         .me = me,
-                                         .leader = leader,
-                                         .owner = replication,
-                                         .replica = { .give_up = give_up,
-                                                      .find = find,
-                                                      .take_document = take_document,
-                                                      .read_accounts = read_accounts,
-                                                      .applied = applied } };
-    replication->following = following_create(replication->loop, &options);
+                                         .leading = leading,
+                                         .engine = options->engine,
+                                         .accounts = options->accounts,
+                                         .writer = options->writer,
+                                         .api = options->api,
+                                         .on_other_history = options->on_other_history,
+                                         .on_loaded = options->on_loaded,
+                                         .owner = options->owner };
+    replication->follower = follower_create(replication->loop, &follower);
+}
+
+struct follower *replication_follower(const struct replication *replication)
+{
+    return replication ? replication->follower : NULL;
 }
 
 /* ---- leading ---- */
@@ -252,12 +150,17 @@ static int64_t left_ms(void *owner)
     return leading_left_ms(((struct replication *)owner)->leading);
 }
 
-void replication_take_lead(struct replication *replication, const struct leading *leading)
+bool replication_take_lead(struct replication *replication, const struct leading *leading)
 {
     if (!replication)
-        return;
+        return false;
     replication->leading = leading;
-    end_following(replication, "this gateway takes the lead");
+    bool has_memory = replication->follower && !follower_is_empty(replication->follower);
+    if (has_memory)
+        follower_take_lead(replication->follower);
+    else
+        end_following(replication, "this gateway takes the lead");
+    return has_memory;
 }
 
 void replication_lead(struct replication *replication, struct retain *retain)
@@ -274,6 +177,7 @@ void replication_lead(struct replication *replication, struct retain *retain)
                                      .left_ms = left_ms,
                                      .owner = replication };
     memcpy(source.head.epoch, store->epoch, sizeof(source.head.epoch));
+    end_following(replication, "this gateway leads");
     serving_begin(replication->serving, &source);
     engine_on_change(options->engine, on_change, replication);
     engine_on_drop(options->engine, on_drop, replication);

@@ -1,14 +1,15 @@
 /* replication.h - a gateway's part in replication, if peer-listen is set.
  *
- *   stands by: follows the leader (server/peers/following.h, followed_memory.h)
+ *   stands by: follows the leader (follower.h)
  *      │ takes the lead
  *      ▼
- *   loads from the database ─► leads: serves followers (server/peers/serving.h) */
+ *   reads what memory lacks ─► leads: serves followers (server/peers/serving.h) */
 #pragma once
 
 #include "accounts/account_writer.h"
 #include "core/engine/engine.h"
 #include "server/config/config.h"
+#include "server/gateway/follower.h"
 #include "store/lead/leading.h"
 
 struct certificates;
@@ -21,7 +22,11 @@ struct replication_options {
     const struct vault *vault;
     struct certificates *certificates; /* NULL: no address speaks TLS */
     struct engine *engine;
+    struct accounts *accounts;
     struct account_writer *writer;
+    struct api *api;
+    /* Memory has everything that the database has, after replication_take_lead. */
+    void (*on_loaded)(void *owner, enum err status);
     /* The leader is of another history: what this gateway has in memory cannot be used, and
      * neither can its store's epoch. */
     void (*on_other_history)(void *owner, const char *why);
@@ -36,10 +41,14 @@ enum err replication_create(struct loop *loop, const struct replication_options 
 /* The functions below ignore NULL, except replication_close. */
 
 /* This gateway stands by; leading is borrowed until replication_close. */
-void replication_stand_by(struct replication *replication, struct leading *leading);
+void replication_stand_by(struct replication *replication, const struct leading *leading);
 
-/* It takes the lead, and begins to load. */
-void replication_take_lead(struct replication *replication, const struct leading *leading);
+/* Returns NULL unless this gateway follows, or brings its memory up to take the lead. */
+struct follower *replication_follower(const struct replication *replication);
+
+/* It takes the lead. If it has followed a leader, reads what memory lacks, calls
+ * options.on_loaded, and returns true. Otherwise memory is empty. */
+bool replication_take_lead(struct replication *replication, const struct leading *leading);
 
 /* It leads, and everything is in memory. From now on, followers are served. retain reports
  * what retention removes. */

@@ -107,11 +107,18 @@ static void note_current(struct following *following)
 
 /* ---- the link ---- */
 
+static void report_end(const struct following *following)
+{
+    if (following->options.disconnected && !following->ended)
+        following->options.disconnected(following->options.owner);
+}
+
 /* Ends trust with the connection, not when that has closed. */
 static void cut(struct following *following, const char *why)
 {
     replica_disconnected(&following->replica);
     peer_link_cut(following->link, why);
+    report_end(following);
 }
 
 /* Doubles the pause, of which the last half is drawn: followers of a dead leader do not all
@@ -152,6 +159,7 @@ static void on_message(void *owner, struct slice message)
             break;
         replica_receive(&following->replica, &frame, left - message.len);
     }
+    replica_message_end(&following->replica);
     note_lag(following);
 }
 
@@ -163,6 +171,7 @@ static void on_closed(void *owner, const char *why)
     log_end(following, why);
     set_retry(following);
     following->is_open = following->was_current = false;
+    report_end(following);
 }
 
 static void note_leader(struct following *following, const struct store_gateway *leader)
@@ -208,41 +217,7 @@ static void on_end(void *owner, const char *why)
 {
     struct following *following = owner;
     peer_link_cut(following->link, why);
-}
-
-/* The callbacks of the replica have one owner. These pass on those that are the gateway's. */
-
-static void on_give_up(void *owner, const char *why)
-{
-    struct following *following = owner;
-    peer_link_cut(following->link, why);
-    following->options.replica.give_up(following->options.owner, why);
-}
-
-static struct environment *on_find(void *owner, uint32_t number)
-{
-    const struct following *following = owner;
-    return following->options.replica.find(following->options.owner, number);
-}
-
-static enum err on_document(void *owner, const struct document *document,
-                            struct failure *why)
-{
-    const struct following *following = owner;
-    return following->options.replica.take_document(following->options.owner, document,
-                                                    why);
-}
-
-static void on_read_accounts(void *owner)
-{
-    const struct following *following = owner;
-    following->options.replica.read_accounts(following->options.owner);
-}
-
-static void on_applied(void *owner, struct environment *env)
-{
-    const struct following *following = owner;
-    following->options.replica.applied(following->options.owner, env);
+    report_end(following);
 }
 
 /* ---- looking for a leader ---- */
@@ -293,15 +268,10 @@ struct following *following_create(struct loop *loop,
                                    const struct following_options *options)
 {
     struct following *following = mem_new(struct following);
-    struct replica_options replica = { .send = on_send,
-                                       .end = on_end,
-                                       .give_up = on_give_up,
-                                       .find = on_find,
-                                       .take_document = on_document,
-                                       .read_accounts = on_read_accounts,
-                                       .applied =
-                                           options->replica.applied ? on_applied : NULL,
-                                       .owner = following };
+    struct replica_options replica = options->replica;
+    replica.send = on_send;
+    replica.end = on_end;
+    replica.link = following;
     following->loop = loop;
     following->options = *options;
     replica_init(&following->replica, loop, options->store, &replica);

@@ -21,8 +21,11 @@ struct following_options {
     uint64_t (*me)(void *owner);
     /* Returns the gateway that leads; NULL: none, or this one (leading_leader). */
     const struct store_gateway *(*leader)(void *owner);
+    /* The connection has ended, and with it trust. Not called after following_end. NULL: not
+     * needed. */
+    void (*disconnected)(void *owner);
     void *owner;
-    /* Its gateway, send and end are ignored. */
+    /* Its gateway, send, end and link are ignored. */
     struct replica_options replica;
 };
 

@@ -1,5 +1,8 @@
 /* serving.c - collects the frames of a turn in one message for all followers.
  *
+ * Documents of the accounts that were written together stay in one message, so that they take
+ * effect together. They are short.
+ *
  * A frame for one follower, such as a beat, is sent alone, after those that were collected
  * before it: each follower gets every frame in the order in which the source made them. */
 #include "server/peers/serving.h"
@@ -86,7 +89,7 @@ static void on_send(void *owner, struct source_follower *to, const struct repl_f
         return;
     }
     repl_write(frame, &serving->collected);
-    if (serving->collected.len >= COLLECTED_MAX)
+    if (serving->collected.len >= COLLECTED_MAX && frame->kind != REPL_DOCUMENT)
         flush(serving);
     else
         loop_wake(serving->loop, &serving->flusher);

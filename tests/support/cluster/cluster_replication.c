@@ -240,7 +240,7 @@ static void on_keys(struct store_read *read, enum store_status status)
         store_read_finish(read);
     if (!status && gateway->memory == MEMORY_LOADING)
         memcpy(gateway->epoch, gateway->store.store.epoch, sizeof(gateway->epoch));
-    replica_accounts_read(&replication->replica, err_of_store(status));
+    replica_accounts_read(&replication->replica, 0, err_of_store(status));
 }
 
 static void read_accounts(void *owner)
@@ -269,6 +269,7 @@ static void begin_replica(struct cluster_replication *replication)
     struct replica_options options = { .gateway = gateway->lead.me,
                                        .send = replica_send,
                                        .end = replica_end,
+                                       .link = replication,
                                        .give_up = give_up,
                                        .find = find,
                                        .take_document = take_document,

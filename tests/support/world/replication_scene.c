@@ -185,7 +185,7 @@ void scene_pass(struct replication_scene *scene, int64_t ms)
     for (int i = 0; i < 20; i++) {
         scene_deliver(scene);
         if (scene->replica.reads_accounts)
-            replica_accounts_read(&scene->replica, OK);
+            replica_accounts_read(&scene->replica, 0, OK);
         world_pass(scene->world,
                    scene->replica.catch_up.is_active); /* 1 ms for each read */
     }
@@ -212,6 +212,7 @@ static void begin_follower(struct replication_scene *scene)
     struct replica_options options = { .gateway = 2,
                                        .send = replica_send,
                                        .end = replica_end,
+                                       .link = scene,
                                        .give_up = give_up,
                                        .find = find,
                                        .take_document = take_document,

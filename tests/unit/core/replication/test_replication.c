@@ -344,7 +344,7 @@ static void late_beat_does_not_prolong_trust_by_its_delay(void **state)
     assert_int_equal(replica_left_ms(&scene->replica), LEFT_MS - 300);
 }
 
-static void owner_is_told_of_each_answer(void **state)
+static void each_answer_is_reported(void **state)
 {
     struct replication_scene *scene = *state;
     scene_connect(scene);
@@ -354,22 +354,6 @@ static void owner_is_told_of_each_answer(void **state)
     scene_deliver(scene);
     assert_int_equal(scene->answers, before + 1);
     assert_int_equal(scene->replica.answered, question);
-}
-
-static void questions_beyond_those_that_are_open_wait_for_a_beat(void **state)
-{
-    struct replication_scene *scene = *state;
-    scene_connect(scene);
-    uint64_t last = 0;
-    for (int i = 0; i < REPLICA_ASKS + 1; i++)
-        last = replica_ask(&scene->replica);
-    assert_int_equal(last, scene->replica.answered + REPLICA_ASKS_OPEN + 1);
-    scene_deliver(
-        scene); /* the responses to those that are open; then the last one is asked */
-    assert_int_equal(scene->replica.answered, last - 1);
-    assert_true(is_trusted(scene));
-    scene_deliver(scene);
-    assert_int_equal(scene->replica.answered, last);
 }
 
 static void leader_in_doubt_sends_no_beats(void **state)
@@ -614,8 +598,7 @@ int main(void)
         TEST(load_that_is_given_up_calls_nothing),
         TEST(trust_counts_from_the_ask),
         TEST(late_beat_does_not_prolong_trust_by_its_delay),
-        TEST(owner_is_told_of_each_answer),
-        TEST(questions_beyond_those_that_are_open_wait_for_a_beat),
+        TEST(each_answer_is_reported),
         TEST(leader_in_doubt_sends_no_beats),
         TEST(leader_in_doubt_accepts_no_follower),
         TEST(silent_leader_loses_its_follower),

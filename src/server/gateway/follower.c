@@ -1,0 +1,431 @@
+/* follower.c - connects the replica with the accounts, the engine, and the clients' calls.
+ *
+ * Reading the accounts: position ─► documents of each kind ─► position: is it the same?
+ *                          ▲                                    │ no: others were written
+ *                          └────────────────────────────────────┘ meanwhile
+ *
+ * Only documents of one moment are right together. */
+#include "server/gateway/follower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "accounts/followed_accounts.h"
+#include "api/router/services.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/gateway/load.h"
+#include "server/peers/following.h"
+
+enum {
+    IDLE_EVERY_MS = 1, /* between looks at whether the reads for following have ended */
+    READS_MAX = 20,    /* of all accounts, because others were written meanwhile */
+    /* Before a restart: the older history may be that of the leader. */
+    HISTORY_MS = 5 * 1000,
+};
+
+struct follower {
+    struct loop *loop;
+    struct follower_options options;
+    struct following *following;
+    struct followed_accounts *accounts;
+    bool serves;     /* api_follow was called */
+    bool is_certain; /* as reported to the api */
+    bool takes_lead, ended;
+    struct timer trust;     /* when it ends */
+    struct timer idle;      /* takes_lead: until the reads for following have ended */
+    struct timer history;   /* another history: until the restart */
+    char why[128];          /* of history */
+    struct deferred loaded; /* reports status */
+    enum err status;
+
+    /* The accounts are being read. */
+    struct store_walk walk; /* reads no run, only the position */
+    struct load_documents documents;
+    uint64_t from; /* the position before */
+    bool is_after; /* walk reads the position after */
+    unsigned reads;
+    struct deferred settling;
+};
+
+static void on_trust_due(struct timer *timer);
+static void on_idle(struct timer *timer);
+static void on_history(struct timer *timer);
+
+static void set_timer(struct follower *follower, struct timer *timer,
+                      void (*fn)(struct timer *timer), int64_t ms)
+{
+    timers_clear(loop_timers(follower->loop), timer);
+    loop_set_timer(follower->loop, timer, timers_kind(loop_timers(follower->loop), fn), ms);
+}
+
+static struct replica *replica_of(const struct follower *follower)
+{
+    return following_replica(follower->following);
+}
+
+/* ---- trust ---- */
+
+int64_t follower_left_ms(const struct follower *follower)
+{
+    bool may = follower->following && !follower->ended && !follower->takes_lead;
+    return may ? following_left_ms(follower->following) : 0;
+}
+
+bool follower_serves(const struct follower *follower)
+{
+    return follower->serves && !follower->ended && !follower->takes_lead;
+}
+
+static void begin_certainty(struct follower *follower)
+{
+    bool is_first = !follower->serves;
+    follower->is_certain = follower->serves = true;
+    if (is_first)
+        api_follow(follower->options.api);
+    else
+        api_end_doubt(follower->options.api);
+}
+
+static void note_trust(struct follower *follower)
+{
+    int64_t left_ms = follower_left_ms(follower);
+    if (left_ms > 0)
+        set_timer(follower, &follower->trust, on_trust_due, left_ms);
+    if (left_ms > 0 && !follower->is_certain) {
+        begin_certainty(follower);
+    } else if (left_ms <= 0 && follower->is_certain) {
+        follower->is_certain = false;
+        api_begin_doubt(follower->options.api);
+    }
+}
+
+static void on_trust_due(struct timer *timer)
+{
+    note_trust(container_of(timer, struct follower, trust));
+}
+
+static void on_disconnected(void *owner)
+{
+    note_trust(owner);
+}
+
+static void on_answered(void *owner)
+{
+    struct follower *follower = owner;
+    note_trust(follower);
+    certainty_answered(engine_certainty(follower->options.engine),
+                       replica_of(follower)->answered);
+}
+
+uint64_t follower_ask(struct follower *follower)
+{
+    return replica_ask(replica_of(follower));
+}
+
+/* ---- environments ---- */
+
+/* The leader may still have one that was archived. */
+static struct environment *find(void *owner, uint32_t number)
+{
+    const struct follower_options *options = &((struct follower *)owner)->options;
+    struct environment *env = engine_environment(options->engine, number);
+    struct account *account = accounts_by_number(options->accounts, number);
+    if (env || !account || !account->project)
+        return env;
+    api_add_environment(options->api, account);
+    if (account->archived)
+        api_retire_environment(options->api, account);
+    return engine_environment(options->engine, number);
+}
+
+static struct environment *next(void *owner, uint32_t *at)
+{
+    return engine_next_environment(((struct follower *)owner)->options.engine, at);
+}
+
+static void on_applied(void *owner, struct environment *env)
+{
+    engine_trim(((struct follower *)owner)->options.engine, env);
+}
+
+bool follower_was_left(const struct follower *follower, uint32_t number)
+{
+    return follower->following && replica_was_left(replica_of(follower), number);
+}
+
+static void on_drop(void *owner, uint32_t number)
+{
+    replica_forget(replica_of(owner), number);
+}
+
+/* ---- accounts ---- */
+
+static enum err take_document(void *owner, const struct document *document,
+                              struct failure *why)
+{
+    struct follower *follower = owner;
+    if (!document->name)
+        return explain(why, ERR_INVALID, "a document of the accounts has no name");
+    followed_accounts_take(follower->accounts, document);
+    return OK;
+}
+
+static enum err on_documents_end(void *owner, struct failure *why)
+{
+    bool more = false;
+    return followed_accounts_settle(((struct follower *)owner)->accounts, &more, why);
+}
+
+static void end_reading(struct follower *follower, enum err status)
+{
+    if (status)
+        log_warn("cannot take the accounts of the database", "reason",
+                 follower->documents.why.text, NULL);
+    replica_accounts_read(replica_of(follower), status ? 0 : follower->from, status);
+}
+
+static void settle_some(struct deferred *settling)
+{
+    struct follower *follower = container_of(settling, struct follower, settling);
+    bool more = false;
+    enum err status = ERR_DRAINING;
+    if (!follower->ended)
+        status =
+            followed_accounts_settle(follower->accounts, &more, &follower->documents.why);
+    if (more)
+        loop_defer(follower->loop, settling);
+    else
+        end_reading(follower, status);
+}
+
+static enum err take_read(struct load_documents *load, const struct document *document,
+                          struct failure *why)
+{
+    struct follower *follower = container_of(load, struct follower, documents);
+    (void)why;
+    followed_accounts_read(follower->accounts, document);
+    return OK;
+}
+
+static void read_position(struct follower *follower);
+
+static void on_read(struct load_documents *load, enum err status)
+{
+    struct follower *follower = container_of(load, struct follower, documents);
+    if (status)
+        end_reading(follower, status);
+    else
+        read_position(follower);
+}
+
+static void read_documents(struct follower *follower)
+{
+    followed_accounts_begin_read(follower->accounts);
+    follower->documents = (struct load_documents){ .store = follower->options.store,
+                                                   .loop = follower->loop,
+                                                   .env = ENV_INSTALLATION,
+                                                   .take = take_read,
+                                                   .done = on_read };
+    load_documents_of_accounts(&follower->documents);
+}
+
+static enum err check_reads(struct follower *follower)
+{
+    if (++follower->reads < READS_MAX)
+        return OK;
+    return explain(&follower->documents.why, ERR_STORE,
+                   "others were written while they were read");
+}
+
+static void on_position_after(struct follower *follower)
+{
+    if (follower->walk.seq == follower->from) {
+        followed_accounts_end_read(follower->accounts);
+        settle_some(&follower->settling);
+    } else if (check_reads(follower)) {
+        end_reading(follower, ERR_STORE);
+    } else {
+        follower->from = follower->walk.seq;
+        read_documents(follower);
+    }
+}
+
+static void on_position(struct store_read *read, enum store_status status)
+{
+    struct follower *follower = container_of(read, struct follower, walk.read);
+    if (status) {
+        explain(&follower->documents.why, ERR_STORE, "cannot read the database");
+        end_reading(follower, ERR_STORE);
+        return;
+    }
+    free(follower->walk.runs);
+    if (follower->is_after) {
+        on_position_after(follower);
+        return;
+    }
+    follower->is_after = true;
+    follower->from = follower->walk.seq;
+    read_documents(follower);
+}
+
+static void read_position(struct follower *follower)
+{
+    struct store *store = follower->options.store;
+    follower->walk = (struct store_walk){
+        .read = { READ_WALK, ENV_INSTALLATION, on_position },
+        .kind = WALK_ALL,
+        .after = INT64_MAX - 1,
+        .up_to = INT64_MAX,
+        .takes_its_time = true,
+        .limit = 1,
+    };
+    store->ops->read(store, &follower->walk.read);
+}
+
+static void read_accounts(void *owner)
+{
+    struct follower *follower = owner;
+    follower->is_after = false;
+    follower->reads = 0;
+    read_position(follower);
+}
+
+/* ---- another history ---- */
+
+static void on_history(struct timer *timer)
+{
+    struct follower *follower = container_of(timer, struct follower, history);
+    follower->options.on_other_history(follower->options.owner, follower->why);
+}
+
+static void give_up(void *owner, const char *why)
+{
+    struct follower *follower = owner;
+    snprintf(follower->why, sizeof(follower->why), "%s", why);
+    following_end(follower->following, why);
+    note_trust(follower);
+    set_timer(follower, &follower->history, on_history, HISTORY_MS);
+}
+
+/* ---- taking the lead ---- */
+
+bool follower_is_empty(const struct follower *follower)
+{
+    return accounts_empty(follower->options.accounts) &&
+           replica_is_idle(replica_of(follower));
+}
+
+static void report_loaded(struct deferred *deferred)
+{
+    const struct follower *follower = container_of(deferred, struct follower, loaded);
+    follower->options.on_loaded(follower->options.owner, follower->status);
+}
+
+/* If memory lacks nothing, this is still within follower_take_lead. */
+static void on_loaded(void *owner, enum err status)
+{
+    struct follower *follower = owner;
+    follower->status = status;
+    loop_defer(follower->loop, &follower->loaded);
+}
+
+static void load_when_idle(struct follower *follower)
+{
+    if (following_may_end(follower->following))
+        replica_load(replica_of(follower));
+    else
+        set_timer(follower, &follower->idle, on_idle, IDLE_EVERY_MS);
+}
+
+static void on_idle(struct timer *timer)
+{
+    load_when_idle(container_of(timer, struct follower, idle));
+}
+
+static void stop(struct follower *follower, const char *why)
+{
+    struct timers *timers = loop_timers(follower->loop);
+    timers_clear(timers, &follower->trust);
+    timers_clear(timers, &follower->history);
+    following_end(follower->following, why);
+}
+
+void follower_take_lead(struct follower *follower)
+{
+    follower->takes_lead = true;
+    stop(follower, "this gateway takes the lead");
+    load_when_idle(follower);
+}
+
+/* ---- the beginning and the end ---- */
+
+static uint64_t me(void *owner)
+{
+    return leading_me(((struct follower *)owner)->options.leading);
+}
+
+static const struct store_gateway *leader(void *owner)
+{
+    return leading_leader(((struct follower *)owner)->options.leading);
+}
+
+static struct following_options following_options_of(struct follower *follower)
+{
+    return (struct following_options){ .store = follower->options.store,
+                                       .vault = follower->options.vault,
+                                       .trust = follower->options.trust,
+                                       .me = me,
+                                       .leader = leader,
+                                       .disconnected = on_disconnected,
+                                       .owner = follower,
+                                       .replica = { .give_up = give_up,
+                                                    .find = find,
+                                                    .take_document = take_document,
+                                                    .documents_end = on_documents_end,
+                                                    .read_accounts = read_accounts,
+                                                    .next = next,
+                                                    .loaded = on_loaded,
+                                                    .applied = on_applied,
+                                                    .answered = on_answered,
+                                                    .owner = follower } };
+}
+
+struct follower *follower_create(struct loop *loop, const struct follower_options *options)
+{
+    struct follower *follower = mem_new(struct follower);
+    follower->loop = loop;
+    follower->options = *options;
+    follower->settling.fn = settle_some;
+    list_init(&follower->settling.link);
+    follower->loaded.fn = report_loaded;
+    list_init(&follower->loaded.link);
+    engine_follow(options->engine);
+    engine_on_drop(options->engine, on_drop, follower);
+    follower->accounts = followed_accounts_create(loop, options->accounts, options->writer);
+    struct following_options following = following_options_of(follower);
+    follower->following = following_create(loop, &following);
+    return follower;
+}
+
+void follower_end(struct follower *follower, const char *why)
+{
+    follower->ended = true;
+    engine_on_drop(follower->options.engine, NULL, NULL);
+    stop(follower, why);
+}
+
+bool follower_may_end(const struct follower *follower)
+{
+    return following_may_end(follower->following);
+}
+
+void follower_destroy(struct follower *follower)
+{
+    if (!follower)
+        return;
+    timers_clear(loop_timers(follower->loop), &follower->idle);
+    following_destroy(follower->following);
+    followed_accounts_destroy(follower->accounts);
+    free(follower);
+}
