@@ -5,7 +5,8 @@
  * Live subscriptions that fell below cold read the same pages, as if they were one
  * subscription. Below cold, only the store has every run. It may be ahead of memory by
  * commits that have not been applied yet, so a page is merged with what memory has in its
- * range. */
+ * range. At a gateway that follows, a run that such a commit has changed is in neither, if
+ * it had left memory: so no walk ends before memory has what a page includes (feed_reach). */
 #include "core/live/catch_up.h"
 
 #include "base/mem.h"
@@ -57,6 +58,10 @@ static bool walk_memory(struct feed *feed, struct subscription *sub, bool live_c
 {
     uint64_t applied = feed->env->applied, at;
 
+    if (feed_is_ahead(feed)) {
+        to_the_end_of_the_line(feed, sub);
+        return false;
+    }
     if (ahead_visit(feed, sub)) {
         to_the_end_of_the_line(feed, sub);
         return true;
@@ -159,6 +164,7 @@ static void arrived(struct feed_read *read, enum store_status status)
         read_destroy(read);
     } else {
         hold_page(read);
+        feed_reach(feed, read->walk.seq);
         hub_visit(&feed->env->hub, feed);
     }
 }

@@ -59,6 +59,7 @@ struct environment *environment_create(struct loop *loop, struct store *store,
     hub_init(&env->hub, env);
     windows_init(&env->windows, env);
     evaluation_init(&env->evaluation, env);
+    reaches_init(&env->reaches, env);
     stats_init(&env->stats, loop_wall_ms(loop));
     for (int i = 0; i < VIEWS_MAX; i++)
         env->views[i].index = (uint8_t)i;
@@ -99,6 +100,7 @@ void environment_destroy(struct environment *env)
     evaluation_finish(&env->evaluation);
     windows_finish(&env->windows);
     hub_finish(&env->hub);
+    reaches_finish(&env->reaches);
     recent_finish(&env->recent);
     history_finish(&env->history);
     queues_finish(&env->queues);
@@ -299,6 +301,7 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     history_note(&env->history, seq, before.rev);
     publish(env, tracked, before.id[0] ? &before : NULL, &topics);
     count_change(env, &before, &tracked->run);
+    reaches_note(&env->reaches, env->loop);
     return tracked;
 }
 
@@ -307,6 +310,7 @@ void environment_pass(struct environment *env, uint64_t seq)
     assert(seq == env->applied + 1);
     env->applied = seq;
     history_note(&env->history, seq, 0);
+    reaches_note(&env->reaches, env->loop);
 }
 
 /* ---- jumps ---- */
@@ -338,6 +342,7 @@ void environment_land(struct environment *env, uint64_t seq)
     assert(seq >= env->applied);
     env->applied = seq;
     forget_recent(env);
+    reaches_note(&env->reaches, env->loop);
     windows_count_again(&env->windows);
 }
 
@@ -416,6 +421,7 @@ void environment_begin_at(struct environment *env, uint64_t seq)
 {
     env->applied = env->cold = seq;
     forget_recent(env);
+    reaches_note(&env->reaches, env->loop);
 }
 
 static bool is_purged(const struct environment *env, const struct tracked *run)

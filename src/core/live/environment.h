@@ -32,6 +32,7 @@
 #include "core/live/evaluation.h"
 #include "core/live/history.h"
 #include "core/live/hub.h"
+#include "core/live/reach.h"
 #include "core/live/recent.h"
 #include "core/live/windows.h"
 #include "core/queues/queue.h"
@@ -80,10 +81,11 @@ struct environment {
      * no project. */
     struct quota *project_views;
 
-    uint64_t applied; /* every change up to here is in memory */
-    uint64_t cold;    /* of runs last changed up to here, memory has only unfinished ones */
-    uint64_t purged;  /* highest rev that retention removed */
-    int64_t floor;    /* Unix ms; every final run last changed before it was removed */
+    uint64_t applied;       /* every change up to here is in memory */
+    struct reaches reaches; /* wait until it is higher */
+    uint64_t cold;   /* of runs last changed up to here, memory has only unfinished ones */
+    uint64_t purged; /* highest rev that retention removed */
+    int64_t floor;   /* Unix ms; every final run last changed before it was removed */
 
     struct certainty *certainty; /* the engine's; NULL: memory is never in doubt */
     struct engine *engine;       /* decides about runs; borrowed */
@@ -169,11 +171,17 @@ static inline bool environment_is_certain(const struct environment *env)
     return !env->certainty || certainty_holds(env->certainty);
 }
 
-/* Returns true if a client that begins here waits until memory has what the leader has
- * (certainty_confirm). */
-static inline bool environment_asks(const struct environment *env)
+/* Returns true if another gateway decides about the runs, and memory may lag. */
+static inline bool environment_follows(const struct environment *env)
 {
     return env->certainty && certainty_asks(env->certainty);
+}
+
+/* Returns false if a client that begins here has to wait until memory is confirmed
+ * (certainty_confirm). */
+static inline bool environment_may_serve(const struct environment *env)
+{
+    return environment_is_certain(env) && !environment_follows(env);
 }
 
 /* Returns false if memory has every run, so the store need not be read. */

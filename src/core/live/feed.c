@@ -42,6 +42,7 @@ enum {
 };
 
 static void on_every(struct timer *timer);
+static void on_reached(struct reach *reach);
 
 void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment *env,
                struct view *view)
@@ -88,6 +89,7 @@ struct feed_extras *feed_extras(struct feed *feed)
         feed->extras = mem_new(struct feed_extras);
         feed->extras->feed = feed;
         list_init(&feed->extras->watches);
+        reach_init(&feed->extras->reach, on_reached);
     }
     return feed->extras;
 }
@@ -106,6 +108,7 @@ static void finish_extras(struct feed *feed)
     while (!list_empty(&extras->watches))
         watch_close(container_of(extras->watches.next, struct watch, link));
     timers_clear(loop_timers(feed->env->loop), &extras->timer);
+    reach_forget(&extras->reach);
     feed->extras = NULL;
     free(extras);
 }
@@ -261,6 +264,23 @@ bool feed_has_quota(struct feed *feed)
     return false;
 }
 
+static void on_reached(struct reach *reach)
+{
+    struct feed *feed = container_of(reach, struct feed_extras, reach)->feed;
+    hub_visit(&feed->env->hub, feed);
+}
+
+void feed_reach(struct feed *feed, uint64_t seq)
+{
+    struct environment *env = feed->env;
+    if (seq <= env->applied || !environment_follows(env))
+        return;
+    struct reach *reach = &feed_extras(feed)->reach;
+    if (!reach_waits(reach) || reach->seq < seq)
+        reach->seq = seq;
+    reach_wait(&env->reaches, reach);
+}
+
 /* ---- keeping up ---- */
 
 static bool wanted(const struct feed *feed, const struct update *update)
@@ -403,6 +423,8 @@ static bool walk_live(struct feed *feed)
         catch_up_visit_live(feed);
         return false;
     }
+    if (feed_is_ahead(feed))
+        return false;
     if (ahead_visit_live(feed))
         return false;
     struct lane_place *lanes = mem_new_array(struct lane_place, feed->subscriptions);
@@ -521,8 +543,8 @@ void feed_visit(struct feed *feed)
     set_lagging(feed, !complete);
     if (complete || feed->ops->busy(feed))
         log_behind(feed, !complete);
-    /* The feed waits for the timer, or for a page. */
-    bool waits = early || feed->lacks_quota ||
+    /* The feed waits for the timer, for memory, or for a page. */
+    bool waits = early || feed->lacks_quota || feed_is_ahead(feed) ||
                  (catch_up_waits(feed) && (clean || catch_up_is_for_live(feed)));
     if (!complete && (caught || !waits) && !feed->ops->busy(feed))
         hub_visit(hub, feed);

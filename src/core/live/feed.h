@@ -54,7 +54,7 @@ struct subscription {
     uint32_t place; /* in topic::listeners */
 };
 
-/* State that few feeds need: a pace, a wait for memory, or live lists. */
+/* State that few feeds need: a pace, waits for memory, or live lists. */
 struct feed_extras {
     struct feed *feed;
     struct timer timer;  /* for every_ms, and to wait for memory */
@@ -63,6 +63,7 @@ struct feed_extras {
     int64_t watches_at;  /* the same for messages of watches */
     struct list watches; // watch::link
     uint16_t watch_count;
+    struct reach reach; /* linked while a page that was read is ahead of memory */
 };
 
 struct feed {
@@ -139,6 +140,18 @@ bool feed_has_quota(struct feed *feed);
 
 /* Visits the feed in this many ms, unless it is visited earlier. */
 void feed_wait(struct feed *feed, int64_t ms);
+
+/* A page that the feed has read includes every change up to seq. Until memory has them too,
+ * no subscription of the feed gets to the end of its walk: a run that has left memory may
+ * have changed since the position that the page ends with. Does nothing at a gateway that
+ * decides: there, a run with a commit in flight does not leave memory. */
+void feed_reach(struct feed *feed, uint64_t seq);
+
+/* Returns true until then. */
+static inline bool feed_is_ahead(const struct feed *feed)
+{
+    return feed->extras && reach_waits(&feed->extras->reach);
+}
 
 /* Returns true if the client has everything up to env.applied, as a ping may then state. */
 bool feed_in_sync(struct feed *feed);

@@ -12,8 +12,8 @@
 
 enum {
     NOTES_MAX = 1 << 16, /* changes during one count; with more, it is repeated */
-    AHEAD_MS = 1,        /* between two checks whether the store's seq was applied */
-    AGAIN_MS = 1000,     /* retry after a failure of the store */
+    EVALUATES_MS = 1, /* between two checks whether the windows have evaluated a change */
+    AGAIN_MS = 1000,  /* retry after a failure of the store */
 };
 
 struct tally_change {
@@ -33,12 +33,14 @@ struct tally_load {
     struct tally_change *changes;
     size_t change_count, capacity;
     bool overflown;
+    struct reach reach; /* linked while the count is ahead of memory */
     struct timer timer;
 };
 
 static void load_destroy(struct tally_load *load)
 {
     timers_clear(loop_timers(load->env->loop), &load->timer);
+    reach_forget(&load->reach);
     environment_release(load->env);
     query_unref(load->query);
     free(load->changes);
@@ -132,13 +134,27 @@ static void complete(struct tally_load *load)
     tally->changed(window);
 }
 
+static void complete_or_wait(struct tally_load *load)
+{
+    struct environment *env = load->env;
+    if (!load->status && env->applied < load->count.seq) {
+        load->reach.seq = load->count.seq;
+        reach_wait(&env->reaches, &load->reach);
+    } else if (!load->status && environment_evaluated(env) < load->count.seq) {
+        wait(load, EVALUATES_MS);
+    } else {
+        complete(load);
+    }
+}
+
+static void on_reached(struct reach *reach)
+{
+    complete_or_wait(container_of(reach, struct tally_load, reach));
+}
+
 static void on_time(struct timer *timer)
 {
-    struct tally_load *load = container_of(timer, struct tally_load, timer);
-    if (!load->status && environment_evaluated(load->env) < load->count.seq)
-        wait(load, AHEAD_MS);
-    else
-        complete(load);
+    complete_or_wait(container_of(timer, struct tally_load, timer));
 }
 
 static void on_counted(struct store_read *read, enum store_status status)
@@ -160,6 +176,7 @@ static struct tally_load *load_create(struct window *window)
     load->query = query_ref(window->query);
     load->count = (struct store_count){ .read = { READ_COUNT, env->number, on_counted },
                                         .filter = window->query->filter };
+    reach_init(&load->reach, on_reached);
     environment_hold(env);
     window->tally.load = load;
     return load;
@@ -199,7 +216,7 @@ void tally_stop(struct window *window)
     struct tally_load *load = tally->load;
     timers_clear(loop_timers(window->env->loop), &tally->timer);
     tally->load = NULL;
-    if (load && load->timer.place)
+    if (load && (load->timer.place || reach_waits(&load->reach)))
         load_destroy(load);
     else if (load) {
         load->window = NULL; /* freed when the store has answered */

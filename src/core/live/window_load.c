@@ -12,7 +12,6 @@
 #include "core/live/environment.h"
 
 enum {
-    AHEAD_MS = 1,    /* between two checks whether the store's seq was applied */
     AGAIN_MS = 1000, /* retry after a failure of the store */
 };
 
@@ -22,8 +21,9 @@ struct window_load {
     struct environment *env;
     struct window *window; /* NULL: the result is no longer needed */
     struct query *query;
-    uint64_t begun; /* env->applied when the read began */
-    struct timer timer;
+    uint64_t begun;     /* env->applied when the read began */
+    struct reach reach; /* linked while the page is ahead of memory */
+    struct timer timer; /* set while it does not wait for the store, nor for memory */
     void (*loaded)(struct window *window, enum store_status status);
 };
 
@@ -31,6 +31,7 @@ static void load_destroy(struct window_load *load)
 {
     store_read_finish(&load->list.read);
     timers_clear(loop_timers(load->env->loop), &load->timer);
+    reach_forget(&load->reach);
     environment_release(load->env);
     query_unref(load->query);
     free(load);
@@ -122,6 +123,17 @@ static void wait(struct window_load *load, int64_t ms)
     loop_set_timer(loop, &load->timer, timers_kind(loop_timers(loop), on_time), ms);
 }
 
+static void on_reached(struct reach *reach)
+{
+    complete(container_of(reach, struct window_load, reach));
+}
+
+static void wait_for_memory(struct window_load *load)
+{
+    load->reach.seq = load->list.seq;
+    reach_wait(&load->env->reaches, &load->reach);
+}
+
 static void on_time(struct timer *timer)
 {
     struct window_load *load = container_of(timer, struct window_load, timer);
@@ -130,7 +142,7 @@ static void on_time(struct timer *timer)
     else if (load->status)
         read_page(load);
     else if (load->env->applied < load->list.seq)
-        wait(load, AHEAD_MS);
+        wait_for_memory(load);
     else
         complete(load);
 }
@@ -157,6 +169,7 @@ void window_load_begin(struct window *window,
     load->window = window;
     load->query = query_ref(window->query);
     load->loaded = loaded;
+    reach_init(&load->reach, on_reached);
     window->load = load;
     environment_hold(load->env);
     read_page(load);
@@ -166,7 +179,7 @@ void window_load_abandon(struct window *window)
 {
     struct window_load *load = window->load;
     window->load = NULL;
-    if (load && load->timer.place)
+    if (load && (load->timer.place || reach_waits(&load->reach)))
         load_destroy(load);
     else if (load) {
         load->window = NULL; /* freed when the store has answered */

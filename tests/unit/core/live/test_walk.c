@@ -6,6 +6,7 @@
 #include "base/json/scan.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "core/engine/state.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/reader.h"
 
@@ -442,6 +443,111 @@ static void run_with_a_change_in_flight_is_not_missed(void **state)
     assert_frames(reader, "run_x v2");
 }
 
+/* ---- at a gateway that follows, which has each change 50 ms after the store ---- */
+
+struct late_change {
+    struct world *world;
+    struct change change;
+    struct store_commit commit;
+};
+
+static void on_late_change(struct store_commit *commit, enum store_status status)
+{
+    struct late_change *late = container_of(commit, struct late_change, commit);
+    assert_int_equal(status, STORE_OK);
+    engine_apply(late->world->engine, &late->change, 1);
+}
+
+/* Writes the next version of a finished run. The store has it, memory does not. */
+static void change_late(struct world *world, struct late_change *late, const char *id)
+{
+    const struct run *stored = fake_store_run(world->fake, WORLD_ENV, id);
+    *late = (struct late_change){
+        .world = world,
+        .change = { .kind = CHANGE_RUN, .env = WORLD_ENV, .expected = stored->version },
+        .commit = { .change_count = 1,
+                    .done = on_late_change,
+                    .now_ms = loop_wall_ms(world->loop) }
+    };
+    run_copy(&late->change.run, stored);
+    late->change.run.version++;
+    late->commit.changes = &late->change;
+    fake_store_set_delay(world->fake, 100, 0);
+    world->store->ops->commit(world->store, &late->commit);
+    world_pass(world, 60);
+}
+
+static uint64_t ask(void *owner)
+{
+    (void)owner;
+    return 1;
+}
+
+static void let_follow(struct world *world)
+{
+    struct certainty *certainty = engine_certainty(world->engine);
+    certainty->ask = ask;
+    certainty_follow(certainty, true);
+}
+
+/* Finishes run_x and 50 others, which take all memory. */
+static void finish_and_evict(struct world *world)
+{
+    create(world, "run_x", "a");
+    create_many(world, 50, "b");
+    finish_run(world, "run_x", OUTPUT);
+    finish_many(world, 50);
+    assert_null(environment_find(world->env, SLICE("run_x")));
+}
+
+static void check_snapshot(struct world *world, const char *about)
+{
+    struct late_change late;
+    finish_and_evict(world);
+    let_follow(world);
+    change_late(world, &late, "run_x");
+    struct reader *reader = reader_create(world);
+    follow(reader, 1, about, 0, 0);
+    world_pass(world, 10);
+    assert_no_frames(reader);
+    world_pass(world, 40);
+    assert_frames(reader, "rows 1: run_x v3 whole");
+}
+
+static void snapshot_of_a_tag_waits_for_what_only_the_store_has(void **state)
+{
+    check_snapshot(*state, "tag:a");
+}
+
+static void snapshot_of_a_run_waits_for_what_only_the_store_has(void **state)
+{
+    check_snapshot(*state, "run:run_x");
+}
+
+static void late_reader_waits_for_what_only_the_store_has(void **state)
+{
+    struct world *world = *state;
+    struct late_change late;
+    bool more;
+    struct reader *reader = subscribe(world, "all");
+    feed_set_pace(&reader->feed, 1);
+    stall(reader);
+    finish_and_evict(world);
+    let_follow(world);
+    change_late(world, &late, "run_x");
+    forget_frames(reader);
+    drain(reader);
+    for (int i = 0; i < 10; i++)
+        world_pass(world, 1);
+    size_t from_store = count_rows(reader, &more);
+    assert_true(more);
+    forget_frames(reader);
+    world_pass(world, 40);
+    assert_int_equal(count_rows(reader, &more), 51 - from_store);
+    assert_false(more);
+    assert_int_equal(reader->feed.base, world->env->applied);
+}
+
 static void page_that_arrives_after_its_reader_left_is_dropped(void **state)
 {
     struct world *world = *state;
@@ -572,6 +678,9 @@ int main(void)
         SMALL(live_changes_continue_while_a_page_is_read),
         SMALL(run_that_changes_while_its_page_is_read_is_sent_in_order),
         SMALL(run_with_a_change_in_flight_is_not_missed),
+        SMALL(snapshot_of_a_tag_waits_for_what_only_the_store_has),
+        SMALL(snapshot_of_a_run_waits_for_what_only_the_store_has),
+        SMALL(late_reader_waits_for_what_only_the_store_has),
         SMALL(page_that_arrives_after_its_reader_left_is_dropped),
         SMALL(no_run_expires_while_runs_are_loaded),
         SMALL(live_reader_below_cold_gets_missed_runs_from_the_store),

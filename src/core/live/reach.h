@@ -1,0 +1,53 @@
+/* reach.h - waits until memory has the changes that a page of the store already includes.
+ *
+ *   memory:  … 57 58 59 │            applied = 59
+ *   page of the store:  │ … 62      reach = 62: its reader waits for 60, 61 and 62
+ *
+ * The store may be ahead of memory by commits that are not applied yet. At a gateway that
+ * follows, it may be so for long. A run that has changed since is in neither of both, if it
+ * has left memory. */
+#pragma once
+
+#include "base/loop.h"
+
+struct environment;
+
+/* Embedded by an owner that waits. */
+struct reach {
+    uint64_t seq;
+    void (*fn)(struct reach *reach);
+    struct list link; // reaches::waiting; linked while it waits
+};
+
+/* All of one environment. */
+struct reaches {
+    struct environment *env;
+    struct list waiting; // reach::link
+    struct deferred calling;
+};
+
+void reaches_init(struct reaches *reaches, struct environment *env);
+
+/* Requires that none is left. */
+void reaches_finish(struct reaches *reaches);
+
+/* Call it when the environment's `applied` has moved. */
+static inline void reaches_note(struct reaches *reaches, struct loop *loop)
+{
+    if (!list_empty(&reaches->waiting))
+        loop_defer(loop, &reaches->calling);
+}
+
+void reach_init(struct reach *reach, void (*fn)(struct reach *reach));
+
+/* Calls fn once, on the loop, when memory has every change up to reach->seq, which it lacks
+ * now. Does nothing if it is waiting already. */
+void reach_wait(struct reaches *reaches, struct reach *reach);
+
+/* Does nothing if it is not waiting. */
+void reach_forget(struct reach *reach);
+
+static inline bool reach_waits(const struct reach *reach)
+{
+    return !list_empty(&reach->link);
+}
