@@ -4,9 +4,10 @@
  *          a limit means) ─► ok ─► the feed catches up
  *
  * A request that needs the store becomes an opening, which ends with the socket at the
- * latest. So does a sub or a watch that arrives while memory may be out of date
- * (core/live/certainty.h): it begins when the doubt ends, or is refused after
- * CERTAIN_MS. */
+ * latest. So does a sub or a watch that arrives while memory may be out of date, or at a
+ * gateway that follows (core/live/certainty.h): it begins when memory is confirmed, or is
+ * refused after CERTAIN_MS. A position that it names was applied by the leader before, so
+ * one above the confirmed memory is of another history. */
 #include "api/realtime/socket.h"
 #include "api/realtime/sockets.h"
 #include "api/realtime/subscribing.h"
@@ -17,7 +18,7 @@
 
 enum {
     FLOOR_PAGE = 500,
-    CERTAIN_MS = 5000, /* maximum wait of a sub or a watch for the end of a doubt */
+    CERTAIN_MS = 5000, /* maximum wait of a sub or a watch until memory is certain */
 };
 
 /* ---- openings ---- */
@@ -99,17 +100,33 @@ static struct opening *find_opening(const struct socket *socket, int64_t id)
     return one;
 }
 
+static void set_timer(struct opening *opening)
+{
+    struct socket *socket = opening->socket;
+    loop_set_timer(socket->feed.env->loop, &opening->timer,
+                   api_sockets(socket->api)->opening_kind, CERTAIN_MS);
+}
+
 /* While memory may be out of date, makes the opening wait and returns true: it begins again
  * later, or is refused. */
 static bool waits(struct opening *opening)
 {
-    struct socket *socket = opening->socket;
-    struct environment *env = socket->feed.env;
+    struct environment *env = opening->socket->feed.env;
     if (environment_is_certain(env))
         return false;
     certainty_wait(env->certainty, &opening->certain);
-    loop_set_timer(env->loop, &opening->timer, api_sockets(socket->api)->opening_kind,
-                   CERTAIN_MS);
+    set_timer(opening);
+    return true;
+}
+
+/* The same for an opening that begins, also while memory may lag behind the leader's. */
+static bool waits_to_begin(struct opening *opening)
+{
+    struct environment *env = opening->socket->feed.env;
+    if (environment_may_serve(env))
+        return false;
+    certainty_confirm(env->certainty, &opening->certain);
+    set_timer(opening);
     return true;
 }
 
@@ -320,7 +337,7 @@ void socket_sub(struct socket *socket, struct wire_message *sub)
         return;
     }
     struct opening *opening = opening_create(socket, sub);
-    if (!waits(opening))
+    if (!waits_to_begin(opening))
         begin_sub(opening);
 }
 
@@ -378,13 +395,13 @@ static void open_watch(struct socket *socket, struct wire_message *watch,
         socket_refuse(socket, watch->id, "limit", limit);
         return;
     }
-    if (environment_is_certain(socket->feed.env)) {
+    if (environment_may_serve(socket->feed.env)) {
         start_watch(socket, watch, query);
         return;
     }
     struct opening *opening = opening_create(socket, watch);
     opening->watched = query;
-    waits(opening);
+    waits_to_begin(opening);
 }
 
 void socket_watch(struct socket *socket, struct wire_message *watch)
