@@ -533,7 +533,9 @@ enum err events_open(struct api_call *call)
         return OK;
     enum err refused = identify(call);
     if (refused)
-        return refused;
+        return api_confirm_credential(call) ? OK : refused;
+    if (api_confirm(call))
+        return OK;
     if (call->x->method == HTTP_HEAD_) {
         api_reply_text(call, 200, "text/event-stream", SLICE(""));
         return OK;

@@ -427,6 +427,11 @@ static enum err long_poll_begin(struct api_call *call, char kind)
         poll_destroy(poll);
         return ERR_FORBIDDEN;
     }
+    /* Without a position, or with one that memory lacks. */
+    if (!poll->seen && !poll->purged && api_confirm(call)) {
+        poll_destroy(poll);
+        return OK;
+    }
     call->busy = true;
     if (kind == 'r')
         run_read_begin(call->env, call->params[0], &poll->run, on_run);

@@ -634,8 +634,9 @@ enum err socket_open(struct api_call *call)
                        "This origin may not open a WebSocket; start the gateway with "
                        "--allow-origin");
     if ((refused = subscribing_identify(call)) ||
-        (call->identity && (refused = api_enter(call))) ||
-        (refused = choose_protocol(call, &protocol, &encoding)))
+        (call->identity && (refused = api_enter(call))))
+        return api_confirm_credential(call) ? OK : refused;
+    if ((refused = choose_protocol(call, &protocol, &encoding)))
         return refused;
     struct seat seat = { 0 };
     if (call->identity &&

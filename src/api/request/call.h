@@ -64,8 +64,11 @@ struct api_call {
      * left. */
     enum err ended_by;
     void *state; /* the handler's own */
-    /* Set while held until the gateway leads (api/router/early_calls.h); NULL: not held. */
+    /* Set while it waits to enter (early_calls.h); NULL: it does not. */
     struct early_call *early;
+    bool is_admitted;    /* its head was accepted */
+    bool is_confirmed;   /* it has waited for that (api_confirm), or does so */
+    bool is_unconfirmed; /* it has waited in vain, and is refused */
     void (*on_drain)(struct api_call *call); /* set by api_hold */
     bool bears_doubt; /* stays held during a doubt (api_doubt), but sends nothing */
     struct list held; // api::held; linked while held
@@ -198,6 +201,16 @@ const struct api_options *api_options(const struct api *api);
  * bit. */
 enum { SKIP_METRICS };
 void api_skip(struct api *api, unsigned bit, const char *what);
+
+/* At a gateway that follows, lets the call wait until memory has what the leader has by now,
+ * and returns true: return OK, and the handler is called again. Then it gets 503, or this
+ * returns false: memory has that. At a leader it always has. Call it before anything begins;
+ * the identity is found again if the handler has found it itself. */
+bool api_confirm(struct api_call *call);
+
+/* The same after a credential or its branch was refused: it may be known to the leader.
+ * Returns false if the refusal stands. */
+bool api_confirm_credential(struct api_call *call);
 
 /* ---- the request ---- */
 

@@ -150,6 +150,8 @@ static bool is_served(const struct api_call *call)
 
 const char *api_why_refused(const struct api_call *call)
 {
+    if (call->is_unconfirmed)
+        return "it cannot confirm that its data is current";
     return is_served(call) ? api_doubt(call->api) : api_not_ready(call->api);
 }
 

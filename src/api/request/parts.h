@@ -4,6 +4,7 @@
  * call.h. */
 #pragma once
 
+#include "accounts/auth/unknown_credentials.h"
 #include "api/request/call.h"
 #include "api/request/quotas.h"
 
@@ -42,7 +43,8 @@ struct api {
     bool may_lead_soon;      /* not ready yet; calls are held until it is */
     bool follows;            /* not ready, but serves routes with route::follows */
     struct early_calls *early_calls;
-    struct rate_limit *rate_limit; /* NULL: no limit */
+    struct unknown_credentials unknown_credentials; /* while it follows */
+    struct rate_limit *rate_limit;                  /* NULL: no limit */
     struct quotas quotas;
     unsigned skipped; /* bits of api_skip */
 };

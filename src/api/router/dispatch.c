@@ -11,13 +11,13 @@
 #include "api/router/dispatch.h"
 
 #include "api/ops/admin_access.h"
+#include "api/request/early_calls.h"
 #include "api/request/parts.h"
 #include "api/request/quotas.h"
 #include "api/request/rate_limit.h"
 #include "api/request/request_log.h"
 #include "api/request/routes.h"
 #include "api/request/unread.h"
-#include "api/router/early_calls.h"
 #include "api/router/signed.h"
 #include "base/log.h"
 
@@ -277,7 +277,8 @@ static void set_limits(struct api_call *call)
     call->x->slow_body = route->auth & BODY_SLOW;
 }
 
-/* Checks credential, rate, target and memory quotas. Returns false after replying. */
+/* Checks credential, rate, target and memory quotas. Returns false after replying, or if the
+ * call waits to enter. */
 static bool admit(struct api_call *call, struct buf *allow)
 {
     struct api *api = call->api;
@@ -289,7 +290,8 @@ static bool admit(struct api_call *call, struct buf *allow)
     if (!(route && route->auth == AUTH_NONE) && (refused = api_check_ready(call))) {
         api_reply_error(call, refused);
     } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
-        api_reply_error(call, refused);
+        if (!api_confirm_credential(call))
+            api_reply_error(call, refused);
     } else if (!rate_limit_allows(api->rate_limit, call)) {
         ; /* answered */
     } else if (!route) {
@@ -302,7 +304,7 @@ static bool admit(struct api_call *call, struct buf *allow)
         api_reply_error(call, refused);
     } else {
         set_limits(call);
-        return true;
+        return call->is_admitted = true;
     }
     return false;
 }
@@ -406,7 +408,7 @@ static enum err check_lead(struct api_call *call)
 {
     if (call->route->auth == AUTH_NONE)
         return OK;
-    return call->route->follows && api_follows(call->api)
+    return call->route->follows && call->api->follows
                ? api_check_ready(call)
                : api_check_lead(call->api, &call->why);
 }
@@ -448,7 +450,7 @@ void api_enter_early(struct api_call *call, bool complete)
 {
     struct exchange *x = call->x;
     struct buf none = { 0 }; /* stays empty: the route was found */
-    if (!admit(call, &none))
+    if (call->is_admitted ? !is_still_authorized(call) : !admit(call, &none))
         return;
     if (complete)
         handle(call);

@@ -20,11 +20,11 @@
 #include "api/realtime/sockets.h"
 #include "api/registration/promotion.h"
 #include "api/registration/registration.h"
+#include "api/request/early_calls.h"
 #include "api/request/parts.h"
 #include "api/request/rate_limit.h"
 #include "api/request/routes.h"
 #include "api/router/dispatch.h"
-#include "api/router/early_calls.h"
 #include "api/router/openapi.h"
 #include "api/router/retired.h"
 #include "api/router/revocation.h"
@@ -117,7 +117,8 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     services->retired = retired_create(api);
     services->stored_activity = stored_activity_create(api);
     services->stored_uses = stored_uses_create(api);
-    api->early_calls = early_calls_create(engine_loop(engine), api_enter_early);
+    api->early_calls =
+        early_calls_create(engine_loop(engine), engine_certainty(engine), api_enter_early);
     api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
     api->not_ready = "starting";
     return api;

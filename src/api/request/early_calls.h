@@ -1,4 +1,4 @@
-/* early_calls.h - holds calls that arrive before this gateway leads, unread, until it does.
+/* early_calls.h - holds calls that arrive before this gateway can serve them.
  *
  *   head ─► held ─┬─ the gateway is ready: enters, as if it had just arrived
  *                 ├─ HELD_MS has passed, or the gateway stops: refused with 503
@@ -6,7 +6,15 @@
  *
  * A proxy sends calls to a standby gateway only while no gateway leads. Clients are unknown
  * before accounts are loaded, so a call counts for its address, and none of its body is
- * read. */
+ * read.
+ *
+ * A gateway that follows holds a call until its memory is confirmed (core/live/certainty.h) in
+ * two cases: the call may only begin with what the leader has by now, or its credential is
+ * unknown here and may be new.
+ *
+ *   head or handler ─► confirming ─┬─ memory has what the leader has: enters once more
+ *                                  ├─ CONFIRM_MS has passed: enters, and gets 503
+ *                                  └─ the client leaves */
 #pragma once
 
 #include "api/request/call.h"
@@ -18,7 +26,8 @@ struct early_calls;
  * complete: the whole request has arrived; otherwise its body must be resumed. */
 typedef void early_enter_fn(struct api_call *call, bool complete);
 
-struct early_calls *early_calls_create(struct loop *loop, early_enter_fn *enter);
+struct early_calls *early_calls_create(struct loop *loop, struct certainty *certainty,
+                                       early_enter_fn *enter);
 /* Requires that no call is held. */
 void early_calls_destroy(struct early_calls *calls);
 

@@ -1,0 +1,33 @@
+/* unknown_credentials.h - credentials that the leader did not know a moment ago, by their hash.
+ *
+ * A gateway that follows may lack a key that was just created. Before it refuses one, it waits
+ * until it has every change of the accounts that the leader has. An invalid credential that is
+ * repeated must not cause this each time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "base/vault/vault.h"
+
+enum {
+    UNKNOWN_CREDENTIALS = 256, /* places, by the first byte of the hash */
+    UNKNOWN_CREDENTIAL_MS = 1000,
+};
+
+/* Begins zeroed; there is nothing to finish. */
+struct unknown_credentials {
+    struct {
+        unsigned char hash[HASH_LEN];
+        int64_t until; /* monotonic ms */
+    } places[UNKNOWN_CREDENTIALS];
+};
+
+/* Notes that the credential, for this branch, is unknown. Either may be absent. */
+void unknown_credentials_note(struct unknown_credentials *unknown, struct slice credential,
+                              struct slice branch, int64_t now_ms);
+
+/* Returns true if that was noted in the last UNKNOWN_CREDENTIAL_MS. */
+bool unknown_credentials_have(const struct unknown_credentials *unknown,
+                              struct slice credential, struct slice branch, int64_t now_ms);

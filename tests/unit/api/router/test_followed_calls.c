@@ -1,0 +1,463 @@
+/* Calls to a gateway that follows: which it serves, and which wait for the leader's answer. */
+#include <uv.h>
+
+#include "accounts/account_draft.h"
+#include "api/router/services.h"
+#include "core/engine/state.h"
+#include "tests/support/world/api_world.h"
+#include "tests/support/world/unit.h"
+
+#define NO_TEXT ((struct slice){ 0 })
+#define NEW_KEY "tr_dev_zyxwvutsrqponmlkjihgfedc"
+
+/* A gateway that follows, and its leader. */
+struct scene {
+    struct api_world world;
+    uint64_t asked;
+    bool answers;         /* the leader responds, after a millisecond */
+    struct change change; /* what the leader has changed */
+    struct store_commit commit;
+    const char *doubt;
+    struct timer timer;
+    uint32_t kind;
+    struct account_write write;
+    char run[ID_MAX]; /* the last one that was triggered */
+};
+
+static struct scene scene;
+
+static uint64_t ask(void *owner)
+{
+    struct loop *loop = engine_loop(scene.world.engine);
+    (void)owner;
+    scene.asked++;
+    if (scene.answers)
+        loop_set_timer(loop, &scene.timer, scene.kind, 1);
+    return scene.asked;
+}
+
+static void answer(void)
+{
+    certainty_answered(engine_certainty(scene.world.engine), scene.asked);
+}
+
+static void on_time(struct timer *timer)
+{
+    (void)timer;
+    answer();
+}
+
+static bool is_certain(void *owner)
+{
+    (void)owner;
+    return !scene.doubt;
+}
+
+static const char *why_not(void *owner)
+{
+    (void)owner;
+    return scene.doubt;
+}
+
+static struct environment *env_of(void)
+{
+    return engine_environment(scene.world.engine, api_world_account(&scene.world)->number);
+}
+
+static void call(enum api_key key, const char *method, const char *target)
+{
+    api_world_ask(&scene.world, key, method, slice_of(target), NO_TEXT, NO_TEXT, 0);
+}
+
+static void trigger(void)
+{
+    struct buf id = { 0 };
+    api_world_ask(&scene.world, API_KEY_DEV, "POST", SLICE("/api/v1/tasks/hello/trigger"),
+                  NO_TEXT, SLICE("{\"payload\":1,\"options\":{\"tags\":\"a\"}}"), 0);
+    assert_int_equal(scene.world.status, 200);
+    assert_true(api_world_text(&scene.world, "id", &id));
+    snprintf(scene.run, sizeof(scene.run), "%.*s", SLICE_ARG(buf_slice(&id)));
+    buf_finish(&id);
+}
+
+static int open_scene(void **state)
+{
+    scene = (struct scene){ .answers = true };
+    api_world_open(&scene.world);
+    scene.kind = timers_kind(loop_timers(engine_loop(scene.world.engine)), on_time);
+    trigger();
+    struct certainty *certainty = engine_certainty(scene.world.engine);
+    certainty->ask = ask;
+    certainty->is_certain = is_certain;
+    struct api_options options = *api_options(scene.world.api);
+    options.why_not = why_not;
+    api_reload(scene.world.api, &options);
+    api_stand_by(scene.world.api, "standby");
+    api_follow(scene.world.api);
+    *state = &scene;
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    (void)state;
+    scene.doubt = NULL;
+    api_set_ready(scene.world.api, NULL);
+    api_world_close(&scene.world);
+    return 0;
+}
+
+static bool body_has(const char *text)
+{
+    return memmem(scene.world.body.ptr, scene.world.body.len, text, strlen(text));
+}
+
+static bool answer_has(const char *text)
+{
+    return memmem(scene.world.net.answer.ptr, scene.world.net.answer.len, text,
+                  strlen(text));
+}
+
+/* ---- which routes ---- */
+
+static void routes_of_the_leader_are_not_served(void **state)
+{
+    char target[80];
+    (void)state;
+    snprintf(target, sizeof(target), "/api/v3/runs/%s", scene.run);
+    call(API_KEY_DEV, "GET", target);
+    assert_int_equal(scene.world.status, 0); /* held until this gateway leads */
+    call(API_KEY_DEV, "POST", "/api/v1/tasks/hello/trigger");
+    assert_int_equal(scene.world.status, 0);
+    assert_int_equal(scene.asked, 0);
+}
+
+static void lists_and_counts_ask_nothing(void **state)
+{
+    (void)state;
+    call(API_KEY_DEV, "GET", "/api/v1/runs");
+    assert_int_equal(scene.world.status, 200);
+    assert_true(body_has(scene.run));
+    call(API_KEY_DEV, "GET", "/api/v1/runs/counts");
+    assert_int_equal(scene.world.status, 200);
+    assert_int_equal(scene.asked, 0);
+}
+
+static void gateway_that_takes_the_lead_serves_everything(void **state)
+{
+    char target[80];
+    (void)state;
+    snprintf(target, sizeof(target), "/api/v3/runs/%s", scene.run);
+    api_set_ready(scene.world.api, NULL);
+    call(API_KEY_DEV, "GET", target);
+    assert_int_equal(scene.world.status, 200);
+    call(API_KEY_DEV, "GET", "/realtime/v1/runs?tags=a&offset=-1");
+    assert_int_equal(scene.world.status, 200);
+    assert_int_equal(scene.asked, 0);
+}
+
+static void gateway_that_drains_refuses(void **state)
+{
+    (void)state;
+    api_set_ready(scene.world.api, "draining");
+    call(API_KEY_DEV, "GET", "/api/v1/runs");
+    assert_int_equal(scene.world.status, 503);
+    call(API_KEY_DEV, "POST", "/api/v1/tasks/hello/trigger");
+    assert_int_equal(scene.world.status, 503);
+    api_serve_on(scene.world.api);
+    call(API_KEY_DEV, "GET", "/api/v1/runs");
+    assert_int_equal(scene.world.status, 200);
+    call(API_KEY_DEV, "POST", "/api/v1/tasks/hello/trigger");
+    assert_int_equal(scene.world.status, 503);
+    api_follow(scene.world.api);
+}
+
+/* ---- positions ---- */
+
+static void on_changed(struct store_commit *commit, enum store_status status)
+{
+    (void)commit;
+    assert_int_equal(status, STORE_OK);
+    engine_apply(scene.world.engine, &scene.change, 1);
+    answer();
+}
+
+/* The leader has another version of the run, which arrives before the answer. */
+static uint64_t ask_for_a_change(void *owner)
+{
+    uint32_t number = env_of()->number;
+    const struct run *stored = fake_store_run(scene.world.fake, number, scene.run);
+    struct store *store = engine_store(scene.world.engine);
+    (void)owner;
+    scene.change =
+        (struct change){ .kind = CHANGE_RUN, .env = number, .expected = stored->version };
+    run_copy(&scene.change.run, stored);
+    scene.change.run.version++;
+    scene.commit = (struct store_commit){ .changes = &scene.change,
+                                          .change_count = 1,
+                                          .done = on_changed,
+                                          .now_ms = stored->updated_at };
+    store->ops->commit(store, &scene.commit);
+    return ++scene.asked;
+}
+
+static void let_a_change_arrive(void)
+{
+    engine_certainty(scene.world.engine)->ask = ask_for_a_change;
+}
+
+static void poll_begins_with_what_the_leader_has(void **state)
+{
+    char position[64];
+    (void)state;
+    let_a_change_arrive();
+    snprintf(position, sizeof(position), "electric-offset: %d_%d",
+             (int)env_of()->applied + 1, (int)env_of()->applied + 1);
+    api_world_ask(&scene.world, API_KEY_DEV, "GET",
+                  SLICE("/realtime/v1/runs?tags=a&offset=-1"),
+                  SLICE("x-trigger-electric-version: 1\r\n"), NO_TEXT, 0);
+    assert_int_equal(scene.world.status, 200);
+    assert_int_equal(scene.asked, 1);
+    assert_true(body_has(scene.run));
+    assert_true(answer_has(position));
+}
+
+static void poll_at(uint64_t seq)
+{
+    char target[160];
+    snprintf(target, sizeof(target), "/realtime/v1/runs?tags=a&offset=%d_%d&handle=%s-t-0",
+             (int)seq, (int)seq, engine_store(scene.world.engine)->epoch);
+    api_world_ask(&scene.world, API_KEY_DEV, "GET", slice_of(target),
+                  SLICE("x-trigger-electric-version: 1\r\n"), NO_TEXT, 0);
+    assert_int_equal(scene.world.status, 200);
+}
+
+static void poll_from_a_known_position_asks_nothing(void **state)
+{
+    (void)state;
+    poll_at(env_of()->applied);
+    assert_int_equal(scene.asked, 0);
+    assert_false(body_has(scene.run));
+}
+
+static void poll_from_a_higher_position_waits_until_it_is_applied(void **state)
+{
+    (void)state;
+    let_a_change_arrive();
+    poll_at(env_of()->applied + 1);
+    assert_int_equal(scene.asked, 1);
+    assert_false(body_has(scene.run)); /* nothing has changed since */
+}
+
+static void position_above_the_leaders_is_of_another_history(void **state)
+{
+    (void)state;
+    poll_at(env_of()->applied + 9);
+    assert_int_equal(scene.asked, 1);
+    assert_true(body_has(scene.run)); /* a snapshot */
+}
+
+static void event_stream_begins_with_what_the_leader_has(void **state)
+{
+    (void)state;
+    call(API_KEY_DEV, "GET", "/realtime/v1/events?tags=a");
+    assert_int_equal(scene.world.status, 200);
+    assert_int_equal(scene.asked, 1);
+    assert_true(answer_has(scene.run));
+}
+
+/* ---- credentials ---- */
+
+static void call_with(const char *credential, const char *target)
+{
+    char header[120];
+    snprintf(header, sizeof(header), "Authorization: Bearer %s\r\n", credential);
+    api_world_ask(&scene.world, API_KEY_NONE, "GET", slice_of(target), slice_of(header),
+                  NO_TEXT, 0);
+}
+
+static void unknown_key_is_refused_after_one_question(void **state)
+{
+    (void)state;
+    call_with(NEW_KEY, "/api/v1/runs");
+    assert_int_equal(scene.world.status, 401);
+    assert_int_equal(scene.asked, 1);
+    for (int i = 0; i < 5; i++) {
+        call_with(NEW_KEY, "/api/v1/runs");
+        assert_int_equal(scene.world.status, 401);
+    }
+    assert_int_equal(scene.asked, 1);
+    call_with("tr_dev_zyxwvutsrqponmlkjihgfedd", "/realtime/v1/events?all=1");
+    assert_int_equal(scene.world.status, 401);
+    assert_int_equal(scene.asked, 2);
+}
+
+static void call_without_a_credential_asks_nothing(void **state)
+{
+    (void)state;
+    call(API_KEY_NONE, "GET", "/api/v1/runs");
+    assert_int_equal(scene.world.status, 401);
+    call(API_KEY_NONE, "GET", "/realtime/v1/events?all=1");
+    assert_int_equal(scene.world.status, 401);
+    assert_int_equal(scene.asked, 0);
+}
+
+static enum err decide_key(struct account_write *write, struct accounts *accounts,
+                           struct draft *draft)
+{
+    (void)write;
+    (void)accounts;
+    draft_key(draft, api_world_account(&scene.world), SLICE("new"), NEW_KEY, 0);
+    return OK;
+}
+
+static void on_key(struct account_write *write, enum err status)
+{
+    (void)write;
+    assert_int_equal(status, OK);
+    answer();
+}
+
+/* The answer follows when the key has arrived. */
+static uint64_t ask_for_a_key(void *owner)
+{
+    (void)owner;
+    scene.write = (struct account_write){ .decide = decide_key, .done = on_key };
+    account_write_begin(scene.world.writer, &scene.write);
+    return ++scene.asked;
+}
+
+static void new_key_is_accepted_when_it_arrives(void **state)
+{
+    (void)state;
+    engine_certainty(scene.world.engine)->ask = ask_for_a_key;
+    call_with(NEW_KEY, "/api/v1/runs");
+    assert_int_equal(scene.world.status, 200);
+    assert_int_equal(scene.asked, 1);
+}
+
+static void new_key_in_the_query_is_accepted_when_it_arrives(void **state)
+{
+    (void)state;
+    engine_certainty(scene.world.engine)->ask = ask_for_a_key;
+    call(API_KEY_NONE, "GET", "/realtime/v1/events?tags=a&token=" NEW_KEY);
+    assert_int_equal(scene.world.status, 200);
+    assert_true(answer_has(scene.run));
+    assert_int_equal(scene.asked, 1); /* it is for the position as well */
+}
+
+static void unknown_branch_is_refused_after_one_question(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        api_world_ask(&scene.world, (enum api_key)ENVIRONMENT_PREVIEW, "GET",
+                      SLICE("/api/v1/runs"), SLICE("x-trigger-branch: new\r\n"), NO_TEXT,
+                      0);
+        assert_int_equal(scene.world.status, 401);
+        assert_int_equal(scene.asked, 1);
+    }
+}
+
+/* ---- doubt ---- */
+
+static void call_in_doubt_is_held(void **state)
+{
+    (void)state;
+    scene.doubt = "the leader does not answer";
+    call(API_KEY_DEV, "GET", "/api/v1/runs");
+    assert_int_equal(scene.world.status, 0);
+    call(API_KEY_DEV, "GET", "/realtime/v1/runs?tags=a&offset=-1");
+    assert_int_equal(scene.world.status, 0);
+    call(API_KEY_DEV, "GET", "/realtime/v1/events?tags=a");
+    assert_int_equal(scene.world.status, 0);
+    call_with(NEW_KEY, "/api/v1/runs");
+    assert_int_equal(scene.world.status, 0);
+    assert_int_equal(scene.asked, 0);
+}
+
+/* Sends a request and leaves it open. */
+static void begin(const char *target)
+{
+    struct buf head = { 0 };
+    buf_print(&head,
+              "GET %s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "
+              "tr_dev_abcdefghijklmnopqrstuvwx\r\n\r\n",
+              target);
+    net_fuzz_begin(&scene.world.net);
+    net_fuzz_send(&scene.world.net, buf_slice(&head), 0);
+    api_world_settle(&scene.world);
+    buf_finish(&head);
+}
+
+static void held_call_enters_after_the_doubt(void **state)
+{
+    (void)state;
+    scene.doubt = "the leader does not answer";
+    begin("/realtime/v1/runs?tags=a&offset=-1");
+    assert_int_equal(scene.world.net.answer.len, 0);
+    scene.doubt = NULL;
+    api_end_doubt(scene.world.api);
+    api_world_settle(&scene.world);
+    assert_true(answer_has("HTTP/1.1 200"));
+    assert_true(answer_has(scene.run));
+    net_fuzz_end(&scene.world.net);
+}
+
+static void call_whose_question_has_no_answer_waits(void **state)
+{
+    (void)state;
+    scene.answers = false;
+    begin("/realtime/v1/runs?tags=a&offset=-1");
+    assert_int_equal(scene.asked, 1);
+    assert_int_equal(scene.world.net.answer.len, 0);
+    net_fuzz_end(&scene.world.net); /* its client leaves */
+    begin("/realtime/v1/runs?tags=a&offset=-1");
+    scene.doubt = "the leader does not answer";
+    api_begin_doubt(scene.world.api);
+    certainty_answered(engine_certainty(scene.world.engine), 2);
+    api_world_settle(&scene.world);
+    assert_int_equal(scene.world.net.answer.len, 0);
+    scene.doubt = NULL;
+    api_end_doubt(scene.world.api);
+    api_world_settle(&scene.world);
+    assert_true(answer_has("HTTP/1.1 200"));
+    net_fuzz_end(&scene.world.net);
+}
+
+static void waiting_call_ends_when_the_gateway_takes_the_lead(void **state)
+{
+    (void)state;
+    scene.answers = false;
+    begin("/realtime/v1/runs?tags=a&offset=-1");
+    api_set_ready(scene.world.api, NULL);
+    api_world_settle(&scene.world);
+    assert_true(answer_has("HTTP/1.1 200"));
+    net_fuzz_end(&scene.world.net);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, open_scene, close_scene)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(routes_of_the_leader_are_not_served),
+        CASE(lists_and_counts_ask_nothing),
+        CASE(gateway_that_takes_the_lead_serves_everything),
+        CASE(gateway_that_drains_refuses),
+        CASE(poll_begins_with_what_the_leader_has),
+        CASE(poll_from_a_known_position_asks_nothing),
+        CASE(poll_from_a_higher_position_waits_until_it_is_applied),
+        CASE(position_above_the_leaders_is_of_another_history),
+        CASE(event_stream_begins_with_what_the_leader_has),
+        CASE(unknown_key_is_refused_after_one_question),
+        CASE(call_without_a_credential_asks_nothing),
+        CASE(new_key_is_accepted_when_it_arrives),
+        CASE(new_key_in_the_query_is_accepted_when_it_arrives),
+        CASE(unknown_branch_is_refused_after_one_question),
+        CASE(call_in_doubt_is_held),
+        CASE(held_call_enters_after_the_doubt),
+        CASE(call_whose_question_has_no_answer_waits),
+        CASE(waiting_call_ends_when_the_gateway_takes_the_lead),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
