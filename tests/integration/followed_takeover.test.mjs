@@ -1,0 +1,103 @@
+// Clients of gateways that follow, when the leader is killed, stopped or ends: whichever gateway takes the lead, the clients of
+// those that remain stay connected, miss no state, and see what the next leader writes. What waits for workers goes on.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Writers } from "../support/js/acknowledged.mjs";
+import { EventStream } from "../support/js/event_stream.mjs";
+import { polls } from "../support/js/fixture.mjs";
+import { agree, follows, startFollowers } from "../support/js/followers.mjs";
+import { keys, until } from "../support/js/gateway.mjs";
+import { RunsMirror, RunsSocket } from "../support/js/runs.mjs";
+
+const POLL = "/realtime/v1/runs?tags=watched", key = keys.prod;
+
+const trigger = async (gateway, options = {}) => {
+  const { status, json, text } = await gateway.post("/api/v1/tasks/task/trigger", { payload: 1, options: { tags: ["watched"], ...options } }, { key });
+  assert.equal(status, 200, text);
+  return json.id;
+};
+
+/** A client of each transport at one gateway. */
+class Clients {
+  static async open(gateway, t) {
+    const clients = new Clients(gateway);
+    clients.mirror = new RunsMirror({ port: gateway.port, token: key });
+    clients.mirror.subscribe({ all: true });
+    await clients.mirror.connect();
+    clients.mirror.socket.closed.then((reason) => { clients.closed = reason; });
+    clients.list = await RunsSocket.open({ port: gateway.port, token: key, hello: {} });
+    await clients.list.next("welcome");
+    clients.list.send({ op: "watch", id: 1, filter: {}, limit: 5, counts: true });
+    await clients.list.next("list");
+    clients.stream = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: { authorization: `Bearer ${key}` } });
+    await until(() => clients.stream.events.some(({ type }) => type === "ok"), { what: "the stream is live" });
+    clients.poll = await clients.#ask("offset=-1");
+    t.after(() => { clients.mirror.cut(); clients.list.cut(); clients.stream.cut(); });
+    return clients;
+  }
+
+  constructor(gateway) { Object.assign(this, { gateway, closed: null, seen: new Set() }); }
+
+  async #ask(query) {
+    const answer = await this.gateway.http.request("GET", `${POLL}&${query}`, { key, headers: polls });
+    for (const { value } of answer.status === 200 && answer.text ? JSON.parse(answer.text) : []) if (value?.friendlyId) this.seen.add(value.friendlyId);
+    return answer;
+  }
+
+  /** Polls as SDKs do, with retries after 503, until the run was seen. */
+  async untilPolled(run) {
+    await until(async () => {
+      const { "electric-offset": offset, "electric-handle": handle } = this.poll.headers;
+      const answer = await this.#ask(`offset=${offset}&handle=${handle}`).catch(() => ({ status: 0 }));
+      assert.ok([0, 200, 503].includes(answer.status), `${answer.status} ${answer.text}`);
+      if (answer.status === 200) this.poll = answer;
+      return this.seen.has(run);
+    }, { what: `a poll at ${this.gateway.name} gets ${run}`, timeoutMs: 60_000 });
+  }
+
+  /** Waits until every client has seen the run, and asserts that none was disconnected. */
+  async untilSeen(run) {
+    const { mirror, list, stream, gateway } = this, timeoutMs = 60_000;
+    await until(() => mirror.errors.length || mirror.runs.has(run), { what: `a subscriber at ${gateway.name} gets ${run}`, timeoutMs });
+    assert.deepEqual(mirror.errors, []);
+    await list.next(({ op, ...rest }) => op === "list" && JSON.stringify(rest).includes(run), timeoutMs);
+    await until(() => stream.events.some(({ data }) => JSON.stringify(data).includes(run)), { what: `a stream at ${gateway.name} gets ${run}`, timeoutMs });
+    await this.untilPolled(run);
+    assert.equal(this.closed, null, `the socket at ${gateway.name} stays open`);
+    assert.ok(!list.ws.isClosed, `the list at ${gateway.name} stays open`);
+    assert.equal(stream.ended, false, `the stream at ${gateway.name} stays open`);
+  }
+}
+
+const oneOf = (gateways) => until(async () => { for (const one of gateways) if (await one.isReady()) return one; }, { what: "another one leads", timeoutMs: 60_000 });
+
+for (const [what, end] of [
+  ["is killed", (leader) => leader.kill()],
+  ["is stopped", (leader) => leader.child.kill("SIGSTOP")],
+  ["ends well", (leader) => leader.stop()],
+]) {
+  test(`clients of the other gateways stay connected when the leader ${what}`, { timeout: 300_000 }, async (t) => {
+    const { postgres, leader, others } = await startFollowers(t);
+    const all = [];
+    for (const other of others) all.push(await Clients.open(other, t));
+    const first = await trigger(leader);
+    for (const clients of all) await clients.untilSeen(first);
+    const writers = new Writers(leader.url);
+    t.after(() => writers.giveUp());
+    await until(() => writers.acknowledged.size > 50, { what: "runs" });
+    writers.giveUp();
+    await end(leader);
+    const next = await oneOf(others);
+    const last = await trigger(next);
+    for (const clients of all) await clients.untilSeen(last);
+    const count = Number(postgres.query("SELECT count(*) FROM runcast.run"));
+    for (const { mirror, gateway } of all) await until(() => mirror.runs.size === count, { what: `the subscriber at ${gateway.name} has all runs` });
+    const [other] = others.filter((one) => one !== next);
+    await follows(other);
+    await agree(next, [other]);
+    if (what === "is stopped") leader.child.kill("SIGCONT");
+    await other.stop();
+    await next.stop();
+  });
+}
