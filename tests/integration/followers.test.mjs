@@ -7,6 +7,7 @@ import { Writers } from "../support/js/acknowledged.mjs";
 import { agree, follows, startFollowers } from "../support/js/followers.mjs";
 import { keys, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
+import { RunsMirror } from "../support/js/runs.mjs";
 import { makeAuthority } from "../support/js/tls.mjs";
 
 /** Triggers that many runs. */
@@ -138,6 +139,34 @@ test("a follower takes the lead, and the others follow it", { timeout: 300_000 }
   await agree(last, [other]);
   await other.stop();
   await last.stop();
+});
+
+// The row of a run is away while a follower loads, so that its memory lacks the run.
+test("a follower whose memory differs from the leader's loads it again, and its clients reconnect", { timeout: 300_000 }, async (t) => {
+  const { postgres, leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
+  await write(leader, 10);
+  const row = "FROM runcast.run WHERE rev = (SELECT min(rev) FROM runcast.run)";
+  postgres.query(`SET session_replication_role = replica; CREATE TABLE kept AS SELECT * ${row}; DELETE ${row}`);
+  await b.stop();
+  await b.restart({ ready: false });
+  await follows(b);
+  assert.equal(await b.metric("runcast_runs"), 9);
+  const mirror = new RunsMirror({ port: b.port, token: keys.prod });
+  mirror.subscribe({ all: true });
+  await mirror.connect();
+  const closed = mirror.socket.closed;
+  t.after(() => mirror.cut());
+  postgres.query("SET session_replication_role = replica; INSERT INTO runcast.run SELECT * FROM kept");
+  await until(() => b.stderr.includes("memory differs from the leader's"), { what: "the sum differs" });
+  assert.equal((await closed).code, 4100);
+  await follows(b);
+  assert.equal(await b.metric("runcast_runs"), 10);
+  await mirror.connect();
+  await write(leader, 1);
+  await until(() => mirror.errors.length || mirror.runs.size === 11, { what: "the client has all runs" });
+  assert.deepEqual(mirror.errors, []);
+  await b.stop();
+  await leader.stop();
 });
 
 test("a follower with another epoch of the database restarts, and follows once the leader has it, too", { timeout: 300_000 }, async (t) => {

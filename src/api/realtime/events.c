@@ -575,6 +575,15 @@ struct events *events_create(struct loop *loop)
 
 /* Only sets the streams' timers, which send the message, so that no more of them run in a
  * turn than it has time for. */
+void events_end_of(struct events *events, const struct environment *env)
+{
+    list_each (link, &events->all) {
+        struct event_stream *stream = container_of(link, struct event_stream, link);
+        if (stream->started && !stream->ending && stream->feed.env == env)
+            end_soon(stream);
+    }
+}
+
 void events_send_floor(struct events *events, const struct environment *env)
 {
     list_each (link, &events->all) {

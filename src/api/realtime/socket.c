@@ -707,6 +707,15 @@ void sockets_send_floor(struct sockets *sockets, const struct environment *env)
     }
 }
 
+void sockets_close_of(struct sockets *sockets, const struct environment *env)
+{
+    list_each (link, &sockets->all) {
+        struct socket *socket = container_of(link, struct socket, link);
+        if (socket->welcomed && socket->feed.env == env)
+            ws_close(socket->ws, CLOSE_INTERNAL, "runs are loaded again: reconnect");
+    }
+}
+
 void sockets_move(struct sockets *sockets)
 {
     list_each (link, &sockets->all) {

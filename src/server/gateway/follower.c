@@ -144,6 +144,13 @@ static struct environment *next(void *owner, uint32_t *at)
     return engine_next_environment(((struct follower *)owner)->options.engine, at);
 }
 
+static void on_clears(void *owner, struct environment *env)
+{
+    const struct follower *follower = owner;
+    if (!follower->ended)
+        api_disconnect(follower->options.api, env);
+}
+
 static void on_applied(void *owner, struct environment *env)
 {
     engine_trim(((struct follower *)owner)->options.engine, env);
@@ -386,6 +393,7 @@ static struct following_options following_options_of(struct follower *follower)
                                                     .read_accounts = read_accounts,
                                                     .next = next,
                                                     .loaded = on_loaded,
+                                                    .clears = on_clears,
                                                     .applied = on_applied,
                                                     .answered = on_answered,
                                                     .owner = follower } };
