@@ -1,5 +1,5 @@
 // Clients of gateways that follow, when the leader is killed, stopped or ends: whichever gateway takes the lead, the clients of
-// those that remain stay connected, miss no state, and see what the next leader writes. What waits for workers goes on.
+// those that remain stay connected, miss no state, and see what the next leader writes. Runs that wait get workers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

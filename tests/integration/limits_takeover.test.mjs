@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 
+import { follows } from "../support/js/followers.mjs";
 import { keys, sleep, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
 import { standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
@@ -125,92 +126,97 @@ class Pushes {
   }
 }
 
-test("while the lead changes, no limit is exceeded, no token is granted twice, and a debounce key has at most one delayed run", { timeout: 240_000 }, async (t) => {
-  const { url, leader, other } = await startTwoGateways(t, { options: ["--dequeue-wait", "0"] });
-  const gateway = new Persistent(url, t), worker = await Worker.register(gateway, { key, tasks, concurrencyLimits, queues });
-  const held = new Map(), dequeued = new Map(), bounds = new Bounds(), excess = [];
-  const triggered = new Map(), rated = new Rated(gateway, worker), pushes = new Pushes(gateway);
-  await rated.set(7, 3);
-  for (let n = 0; n < RUNS; n++) {
-    const task = "abc"[n % 3], concurrencyKey = KEYS[Math.floor(n / 3) % KEYS.length];
-    triggered.set(await worker.trigger(task, { concurrencyKey, tags: [concurrencyKey] }), [task, concurrencyKey]);
-  }
+for (const isFollowed of [false, true]) {
+  test(`while the lead changes to a gateway that ${isFollowed ? "follows" : "loads"}, no limit is exceeded, no token is granted twice, and a debounce key has at most one delayed run`, { timeout: 240_000 }, async (t) => {
+    const { url, leader, other } = await startTwoGateways(t, { isFollowed, options: ["--dequeue-wait", "0"] });
+    const gateway = new Persistent(url, t), worker = await Worker.register(gateway, { key, tasks, concurrencyLimits, queues });
+    const held = new Map(), dequeued = new Map(), bounds = new Bounds(), excess = [];
+    const triggered = new Map(), rated = new Rated(gateway, worker), pushes = new Pushes(gateway);
+    await rated.set(7, 3);
+    for (let n = 0; n < RUNS; n++) {
+      const task = "abc"[n % 3], concurrencyKey = KEYS[Math.floor(n / 3) % KEYS.length];
+      triggered.set(await worker.trigger(task, { concurrencyKey, tags: [concurrencyKey] }), [task, concurrencyKey]);
+    }
 
-  const count = (slots, change) => held.set(slots, (held.get(slots) ?? 0) + change);
-  let ended = 0, longest = 0, isOver = false;
-  async function work() {
-    while (ended < RUNS || !isOver) {
-      const began = performance.now(), attempt = await worker.dequeue();
-      if (!attempt) { await sleep(10); continue; }
-      const needed = needs(...triggered.get(attempt.id) ?? ["rated"]);
-      for (const [slots, declared] of needed) {
-        count(slots, 1);
-        const most = bounds.most(slots, began, declared);
-        if (held.get(slots) > most) excess.push(`${attempt.id} is number ${held.get(slots)} of ${slots}, which allows ${most}`);
+    const count = (slots, change) => held.set(slots, (held.get(slots) ?? 0) + change);
+    let ended = 0, longest = 0, isOver = false, rest = false;
+    async function work() {
+      while (ended < RUNS || !isOver) {
+        const began = performance.now(), attempt = !rest && await worker.dequeue();
+        if (!attempt) { await sleep(10); continue; }
+        const needed = needs(...triggered.get(attempt.id) ?? ["rated"]);
+        for (const [slots, declared] of needed) {
+          count(slots, 1);
+          const most = bounds.most(slots, began, declared);
+          if (held.get(slots) > most) excess.push(`${attempt.id} is number ${held.get(slots)} of ${slots}, which allows ${most}`);
+        }
+        dequeued.set(attempt.id, (dequeued.get(attempt.id) ?? 0) + 1);
+        if (!needed.length) rated.started.push(attempt.id);
+        await attempt.start();
+        await sleep(Math.random() * 30);
+        for (const [slots] of needed) count(slots, -1);
+        await attempt.succeed(1);
+        longest = Math.max(longest, performance.now() - began);
+        if (needed.length) ended++;
       }
-      dequeued.set(attempt.id, (dequeued.get(attempt.id) ?? 0) + 1);
-      if (!needed.length) rated.started.push(attempt.id);
-      await attempt.start();
-      await sleep(Math.random() * 30);
-      for (const [slots] of needed) count(slots, -1);
-      await attempt.succeed(1);
-      longest = Math.max(longest, performance.now() - began);
-      if (needed.length) ended++;
     }
-  }
 
-  async function change(name, from, to, target, body) {
-    bounds.set(name, Math.max(from, to));
-    const reply = await gateway.post(`/api/v1/concurrency-limits/${encodeURIComponent(name)}/${target}`, body);
-    assert.equal(reply.status, 200, reply.text);
-    bounds.set(name, to);
-  }
-  async function changeLimits() {
-    while (ended < RUNS) {
-      await change("shared", 2, 4, "override", { total: 4 });
-      await sleep(50);
-      await change("shared", 4, 1, "override", { total: 1 });
-      await sleep(50);
-      await change("shared", 1, 2, "reset", {});
-      await change("task/b", 3, 0, "pause", { action: "pause" });
-      await sleep(50);
-      await change("task/b", 0, 3, "pause", { action: "resume" });
+    async function change(name, from, to, target, body) {
+      bounds.set(name, Math.max(from, to));
+      const reply = await gateway.post(`/api/v1/concurrency-limits/${encodeURIComponent(name)}/${target}`, body);
+      assert.equal(reply.status, 200, reply.text);
+      bounds.set(name, to);
     }
-  }
+    async function changeLimits() {
+      while (ended < RUNS) {
+        await change("shared", 2, 4, "override", { total: 4 });
+        await sleep(50);
+        await change("shared", 4, 1, "override", { total: 1 });
+        await sleep(50);
+        await change("shared", 1, 2, "reset", {});
+        await change("task/b", 3, 0, "pause", { action: "pause" });
+        await sleep(50);
+        await change("task/b", 0, 3, "pause", { action: "resume" });
+      }
+    }
 
-  /** Ends the lead in every way, and lets the workers execute runs in between. */
-  async function changeLead() {
-    const after = (n) => { const at = Math.min(RUNS, ended + n); return until(() => ended >= at, { timeoutMs: 60_000, what: `${n} more runs end` }); };
-    for (const [from, end, back] of [
-      [leader, () => leader.kill(), () => leader.restart({ ready: false })],
-      [other, () => other.stop(), () => other.restart({ ready: false })],
-      [leader, () => leader.child.kill("SIGSTOP"), () => leader.child.kill("SIGCONT")],
-      [other, () => other.kill(), () => other.restart({ ready: false })],
-    ]) {
+    /** Ends the lead in every way, and lets the workers execute runs in between. */
+    async function changeLead() {
+      const after = (n) => { const at = Math.min(RUNS, ended + n); return until(() => ended >= at, { timeoutMs: 60_000, what: `${n} more runs end` }); };
+      for (const [from, end, back] of [
+        [leader, () => leader.kill(), () => leader.restart({ ready: false })],
+        [other, () => other.stop(), () => other.restart({ ready: false })],
+        [leader, () => leader.child.kill("SIGSTOP"), () => leader.child.kill("SIGCONT")],
+        [other, () => other.kill(), () => other.restart({ ready: false })],
+      ]) {
+        await rated.more();
+        await after(40);
+        await end();
+        await after(30);
+        rest = true; // so that runs are left for the next change
+        await back();
+        await standsBy(from);
+        if (isFollowed) await follows(from);
+        rest = false;
+      }
       await rated.more();
-      await after(40);
-      await end();
-      await after(30);
-      await back();
-      await standsBy(from);
+      isOver = pushes.stopped = true;
     }
-    await rated.more();
-    isOver = pushes.stopped = true;
-  }
 
-  await Promise.all([changeLead(), changeLimits(), ...Array.from({ length: WORKERS }, work), ...KEYS.map((name) => pushes.pushOn(name))]);
-  assert.deepEqual(excess, []);
-  assert.deepEqual([...dequeued.values()].filter((times) => times !== 1), [], "each run is dequeued once");
-  rated.check(7);
-  assert.equal(dequeued.size, RUNS + 7);
-  t.diagnostic(`the longest step of a worker took ${Math.round(longest)} ms`);
-  const limits = (await gateway.get("/api/v1/concurrency-limits")).json.data;
-  assert.deepEqual(limits.map(({ name, running, queued }) => [name, running, queued]).sort(), [["per-key", 0, 0], ["rated", 0, 3], ["shared", 0, 0], ["task/b", 0, 0]]);
-  await rated.set(null, null);
-  for (let n = 0; n < 3; n++) await (await worker.take()).succeed(1);
+    await Promise.all([changeLead(), changeLimits(), ...Array.from({ length: WORKERS }, work), ...KEYS.map((name) => pushes.pushOn(name))]);
+    assert.deepEqual(excess, []);
+    assert.deepEqual([...dequeued.values()].filter((times) => times !== 1), [], "each run is dequeued once");
+    rated.check(7);
+    assert.equal(dequeued.size, RUNS + 7);
+    t.diagnostic(`the longest step of a worker took ${Math.round(longest)} ms`);
+    const limits = (await gateway.get("/api/v1/concurrency-limits")).json.data;
+    assert.deepEqual(limits.map(({ name, running, queued }) => [name, running, queued]).sort(), [["per-key", 0, 0], ["rated", 0, 3], ["shared", 0, 0], ["task/b", 0, 0]]);
+    await rated.set(null, null);
+    for (let n = 0; n < 3; n++) await (await worker.take()).succeed(1);
 
-  await pushes.check();
-  t.diagnostic(`${pushes.answered.length} pushes`);
-  gateway.http.close();
-  for (const each of [leader, other]) await each.stop();
-});
+    await pushes.check();
+    t.diagnostic(`${pushes.answered.length} pushes`);
+    gateway.http.close();
+    for (const each of [leader, other]) await each.stop();
+  });
+}

@@ -9,6 +9,7 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 
+import { follows } from "./followers.mjs";
 import { freePort, keys, sleep, startGateway, temporaryFolder, until } from "./gateway.mjs";
 import { PgRelay } from "./pg_relay.mjs";
 import { onDatabase, startPostgres } from "./postgres.mjs";
@@ -54,17 +55,20 @@ ${backends.join("\n")}
   return { port, url, servers };
 }
 
-/** more: settings of both gateways, like those of startGateway. */
-export async function startTwoGateways(t, more = {}) {
-  const postgres = await startPostgres({ t });
+/** isFollowed: the second gateway follows the first one, and the other way round. more: settings of both gateways, like those
+ *  of startGateway. */
+export async function startTwoGateways(t, { isFollowed = false, options = [], ...more } = {}) {
+  const postgres = await startPostgres({ t }), port = await freePort();
   const gateways = [];
-  for (const name of ["a", "b"]) {
-    const relay = await PgRelay.start(postgres, t);
-    const gateway = await startGateway({ t, ready: name === "a", ...onDatabase(postgres, name, { url: relay.url, ...more }) });
+  for (const [at, name] of ["a", "b"].entries()) {
+    const relay = await PgRelay.start(postgres, t), peer = `127.0.0.${at + 1}:${port}`;
+    const peers = isFollowed ? ["--peer-listen", peer, "--peer-url", `http://${peer}`] : [];
+    const gateway = await startGateway({ t, ready: name === "a", ...onDatabase(postgres, name, { url: relay.url, options: [...peers, ...options], ...more }) });
     gateways.push(Object.assign(gateway, { relay, name }));
   }
   const [leader, other] = gateways;
   await standsBy(other);
+  if (isFollowed) await follows(other);
   return { postgres, leader, other, ...await startHaproxy(t, gateways) };
 }
 
