@@ -31,7 +31,7 @@ build_gcc() {
     add_build build-gcc gcc all -DCMAKE_BUILD_TYPE=Release -DUNITS=OFF
 }
 build_asan() {
-    add_build build-asan gcc all -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address "${quick_linker[@]}"
+    add_build build-asan gcc "all${all:+ runcast-bench runcast-floor}" -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address "${quick_linker[@]}"
 }
 # With ThreadSanitizer: only tests of code with its own threads (threaded_tests). Needs --all.
 build_tsan() {
