@@ -703,9 +703,11 @@ static void on_left(void *owner)
     look_at_drain_in(gateway, DRAIN_EVERY_MS);
 }
 
-static bool writes_are_idle(const struct gateway *gateway)
+/* Also ends the retention, which would begin further writes. */
+static bool writes_are_idle(struct gateway *gateway)
 {
-    return commands_are_idle(gateway) && account_writer_idle(gateway->writer) &&
+    bool purges = gateway->retain && !retain_stop(gateway->retain);
+    return !purges && commands_are_idle(gateway) && account_writer_idle(gateway->writer) &&
            !rotate_busy(gateway->rotate);
 }
 

@@ -54,7 +54,7 @@ struct retain {
     bool all;       /* this pass processes all environments */
     bool moved;     /* the account's floor moved; its clients must be notified */
     bool soon;      /* something of a deleted project must wait */
-    bool destroyed;
+    bool stopped, destroyed;
     /* NULL: no listener. */
     void (*on_position)(void *owner, const struct store_position *position);
     void *owner;
@@ -175,6 +175,8 @@ static bool is_looked_at(struct retain *retain, const struct account *account)
 
 static void next_account(struct retain *retain)
 {
+    if (retain->stopped)
+        return;
     do {
         retain->account = accounts_next(retain->accounts, retain->account);
     } while (retain->account && !is_looked_at(retain, retain->account));
@@ -215,6 +217,8 @@ static void remove_leftovers(struct retain *retain)
 static void go_on(struct retain *retain)
 {
     const struct store_purge *purge = &retain->purge;
+    if (retain->stopped)
+        return;
     if (purge->status == STORE_OK &&
         (purge->count == purge->limit || purge->more_documents)) {
         purge_some(retain);
@@ -317,13 +321,19 @@ void retain_on_purged(struct retain *retain,
     retain->owner = owner;
 }
 
+bool retain_stop(struct retain *retain)
+{
+    retain->stopped = retain->leftovers.stopping = true;
+    timers_clear(loop_timers(engine_loop(retain->engine)), &retain->timer);
+    return !retain->under_way;
+}
+
 void retain_destroy(struct retain *retain)
 {
     if (!retain)
         return;
-    timers_clear(loop_timers(engine_loop(retain->engine)), &retain->timer);
+    retain_stop(retain);
     loop_cancel_deferred(&retain->dropping);
-    retain->leftovers.stopping = true;
     if (retain->under_way)
         retain->destroyed = true;
     else

@@ -18,5 +18,8 @@ void retain_on_purged(struct retain *retain,
                       void (*fn)(void *owner, const struct store_position *position),
                       void *owner);
 
+/* Removes nothing more. Returns true once no purge is in flight: call it until then. */
+bool retain_stop(struct retain *retain);
+
 /* Call it before the api is destroyed. A purge in flight ends by itself. Ignores NULL. */
 void retain_destroy(struct retain *retain);
