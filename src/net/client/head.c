@@ -31,8 +31,7 @@ bool head_is_token(struct slice text)
     return text.len > 0;
 }
 
-/* RFC 9110 §5.5: no control characters but the tab. */
-static bool is_value(struct slice text)
+bool head_is_value(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
@@ -42,7 +41,7 @@ static bool is_value(struct slice text)
     return true;
 }
 
-static bool is_target(struct slice text)
+bool head_is_target(struct slice text)
 {
     if (!text.len || text.ptr[0] != '/')
         return false;
@@ -64,14 +63,14 @@ static enum err judge(const struct head_request *request, struct failure *why)
 {
     if (!head_is_token(slice_of(request->method)))
         return explain(why, ERR_INVALID, "the request method is not a valid token");
-    if (!is_target(request->target))
+    if (!head_is_target(request->target))
         return explain(why, ERR_INVALID,
                        "the target of the request is not a path of printable ASCII");
     for (size_t i = 0; i < request->header_count; i++) {
         const struct http_header *header = &request->headers[i];
         if (!head_is_token(header->name))
             return explain(why, ERR_INVALID, "a header name is not a valid token");
-        if (!is_value(header->value))
+        if (!head_is_value(header->value))
             return explain(why, ERR_INVALID,
                            "the header %.*s has control characters in its value",
                            SLICE_ARG(header->name));

@@ -22,6 +22,12 @@ struct head_request {
 /* Returns true for a valid header name (RFC 9110 §5.6.2). */
 bool head_is_token(struct slice text);
 
+/* Returns true for a valid value: no control characters but the tab (RFC 9110 §5.5). */
+bool head_is_value(struct slice text);
+
+/* Returns true for a path with a query, of printable ASCII and without a fragment. */
+bool head_is_target(struct slice text);
+
 /* Appends request line, Host, the headers, Content-Length and the empty line. ERR_INVALID:
  * a part is malformed, or is a header that the client sends itself. The reason does not
  * repeat a value. */
