@@ -53,15 +53,21 @@ static void note_listener(struct http_conn *conn, const struct listener *listene
         list_append(&server->unauthenticated, &conn->c.spare);
 }
 
+size_t admission_conn_size(void)
+{
+    size_t http = sizeof(struct http_conn), ws = sizeof(struct ws);
+    return http > ws ? http : ws;
+}
+
 struct connection *admission_adopt(struct listener *listener, int fd,
                                    const struct address *peer)
 {
     struct server *server = listener->server;
-    size_t http = sizeof(struct http_conn), ws = sizeof(struct ws);
+    size_t session = server->options.on_session_end ? sizeof(struct http_session *) : 0;
     int on = 1;
     if (listener->options.handed && !listener->path) /* it may be older than the listener */
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    struct http_conn *conn = http_conn_create(server, fd, http > ws ? http : ws);
+    struct http_conn *conn = http_conn_create(server, fd, server->conn_size + session);
     if (!conn)
         return NULL;
     list_append(&server->connections, &conn->c.link);

@@ -11,5 +11,8 @@ struct connection;
 struct connection *admission_adopt(struct listener *listener, int fd,
                                    const struct address *peer);
 
+/* Returns the bytes that a connection needs, whatever it becomes. */
+size_t admission_conn_size(void);
+
 /* Returns true if the listener may accept no more connections. */
 bool admission_is_full(const struct listener *listener);

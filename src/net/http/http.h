@@ -64,6 +64,10 @@ struct exchange {
     char peer[ADDRESS_TEXT]; /* the client's address, for logs */
     bool hidden; /* the peer is an untrusted proxy, so its clients are unknown */
 
+    /* Set by a handler at any time. */
+    bool is_last; /* the connection closes after the reply */
+    bool relayed; /* another gateway has forwarded the request, and peer is its client */
+
     /* Set by on_head. */
     size_t body_limit;        /* bytes; more is 413; default 0 */
     struct quota *body_quota; /* quota for bodies in progress; full: 503; NULL: no quota */

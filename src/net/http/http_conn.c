@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/http/http_reply.h"
+#include "net/http/http_session.h"
 #include "net/http/origin.h"
 #include "net/http/secure.h"
 #include "net/http/server_state.h"
@@ -212,12 +213,50 @@ void http_conn_replied(struct request *request, bool keep)
 bool http_conn_keeps(const struct request *request)
 {
     const struct connection *c = &request->conn->c;
-    if (!request->keep_alive || c->server->draining || c->lingering)
+    if (!request->keep_alive || request->x.is_last || c->server->draining || c->lingering)
         return false;
     if (c->eof && !c->pending && !c->busy) /* busy: more may be in hand */
         return false;
     return request->complete || can_skip_body(request);
 }
+
+/* ---- sessions ---- */
+
+/* It follows the memory of the connection, so that other servers do without it. */
+static struct http_session **session_place(const struct connection *c)
+{
+    assert(c->server->options.on_session_end);
+    return (struct http_session **)((char *)c + c->server->conn_size);
+}
+
+void http_session_begin(struct exchange *x, struct http_session *session)
+{
+    session->conn = &container_of(x, struct request, x)->conn->c;
+    assert(!*session_place(session->conn));
+    *session_place(session->conn) = session;
+}
+
+struct http_session *http_session_of(const struct exchange *x)
+{
+    return *session_place(&container_of(x, struct request, x)->conn->c);
+}
+
+void http_session_close(struct http_session *session)
+{
+    connection_close(session->conn);
+}
+
+static void end_session(struct connection *c)
+{
+    const struct server_options *options = &c->server->options;
+    struct http_session *session = options->on_session_end ? *session_place(c) : NULL;
+    if (!session)
+        return;
+    *session_place(c) = NULL;
+    options->on_session_end(options->owner, session);
+}
+
+/* ---- other protocols, and input ---- */
 
 struct connection *http_conn_hand_over(struct request *request)
 {
@@ -227,6 +266,7 @@ struct connection *http_conn_hand_over(struct request *request)
     metric_add(M_HTTP_CONNECTIONS, -1);
     conn->forwarded = false; /* its place in the count belongs to the WebSocket now */
     end_request(conn);
+    end_session(&conn->c);
     connection_count_in(&conn->c, NULL, false);
     conn->c.answering = NULL;
     bytes_clear(&conn->peer);
@@ -586,6 +626,7 @@ static void on_closed(struct connection *c)
     struct http_conn *conn = of(c);
     connection_tell_delivery(c, conn->answering.delivered);
     report_gone(conn);
+    end_session(c);
     if (conn->request && conn->request->sized && !conn->request->x.replied) {
         c->busy = true;
         report_drained(conn);

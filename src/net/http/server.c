@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "net/http/admission.h"
 #include "net/http/http_conn.h"
 #include "net/http/secure.h"
 #include "net/http/ws_input.h"
@@ -175,6 +176,7 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     server->loop = loop;
     server->options = *options;
     set_defaults(&server->options);
+    server->conn_size = admission_conn_size();
     list_init(&server->connections);
     list_init(&server->unauthenticated);
     list_init(&server->idle);

@@ -10,6 +10,7 @@
 #include "net/http/http.h"
 
 struct certificates;
+struct http_session;
 struct ring;
 struct server;
 typedef void server_closed_fn(struct server *server);
@@ -58,6 +59,8 @@ struct server_options {
     struct ring
         *ring; /* sends frames of WebSockets; NULL: one by one. Used by one server only, and
                 * owned by the caller until the server is closed */
+    /* Connections may have a session, which has ended (http_session.h); NULL: they may not. */
+    void (*on_session_end)(void *owner, struct http_session *session);
     const char *trusted_proxies; /* for ranges_read; trusts X-Forwarded-For; NULL: none */
     /* WebSocket connections; ws.h. */
     size_t ws_message_max;                 /* default 64 KiB */

@@ -41,6 +41,7 @@ struct server {
     uint32_t rest_kind;
     int64_t warned_ms;
 
+    size_t conn_size;        /* of the memory of a connection, whatever it becomes */
     struct list connections; // connection::link
     size_t connection_count;
     size_t open_count;  /* those not closed yet; each has a descriptor */
