@@ -17,6 +17,8 @@ enum {
 static const char role_labels[][LABEL_LEN] = {
     [PEER_LEADER] = "runcast peer leader",
     [PEER_FOLLOWER] = "runcast peer follower",
+    [PEER_CALLED] = "runcast peer called",
+    [PEER_CALLER] = "runcast peer caller",
 };
 static const char session_label[LABEL_LEN] = "runcast peer session";
 

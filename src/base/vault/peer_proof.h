@@ -38,7 +38,8 @@ struct peer_keys {
     size_t count;
 };
 
-enum peer_role { PEER_LEADER, PEER_FOLLOWER };
+/* Two for replication, and two for calls that a follower forwards. */
+enum peer_role { PEER_LEADER, PEER_FOLLOWER, PEER_CALLED, PEER_CALLER };
 
 /* The statements of both sides before any proof. */
 struct peer_handshake {

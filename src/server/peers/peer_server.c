@@ -9,15 +9,19 @@
 #include "base/vault/secret.h"
 #include "net/http/http_check.h"
 #include "net/http/ws.h"
+#include "server/peers/callers.h"
 #include "server/peers/peer_wire.h"
 
 enum {
-    /* Strangers and peers. Above 7/8 of it, the oldest connection that has proved nothing is
-     * closed for each new one. */
-    CONNECTIONS_MAX = 2 * PEER_STRANGERS_MAX,
+    /* Calls that followers forward: each call in progress has a connection. */
+    CALLS_MAX = 8 * 1024,
+    /* Strangers, peers and calls. Above 7/8 of it, the oldest connection that has proved
+     * nothing is closed for each new one. */
+    CONNECTIONS_MAX = 2 * PEER_STRANGERS_MAX + CALLS_MAX,
+    HEADERS_MAX = 110, /* a client may send 100 */
+    HEAD_MAX = 18 * 1024,
     HEAD_MS = 2 * 1000,
     STRANGER_TEXT_MAX = 512, /* bytes; an answer has at most 139 */
-    TEXT_MAX = 2 * PEER_TEXT_MAX,
     MESSAGES_PER_S = 1000,
     SENDS_MAX = 32, /* messages in one write, each of which has two frames */
     WARN_MS = 1000,
@@ -27,6 +31,7 @@ struct peer_server {
     struct loop *loop;
     struct peer_server_options options;
     struct server *http;
+    struct callers *callers;
     struct peer_group *group; /* seals the messages of all peers */
     struct list all;          // peer_conn::link
     unsigned strangers;
@@ -357,30 +362,81 @@ static void answer(struct exchange *x, int status)
     http_reply(x, status, headers, (struct slice){ 0 });
 }
 
-static void on_head(void *owner, struct exchange *x)
+/* A connection that forwards calls never becomes one of replication: a client chooses the
+ * paths of its calls. */
+static bool is_replication(const struct exchange *x)
 {
     struct slice protocols = http_header(x, "sec-websocket-protocol");
-    (void)owner;
-    if (x->method != HTTP_GET_ || !slice_is(x->path, PEER_TARGET) ||
-        !http_list_has(protocols, PEER_PROTOCOL))
+    return !http_session_of(x) && x->method == HTTP_GET_ &&
+           slice_is(x->path, PEER_TARGET) && http_list_has(protocols, PEER_PROTOCOL);
+}
+
+static bool takes_calls(const struct peer_server *server)
+{
+    return server->options.calls.on_head;
+}
+
+static void on_head(void *owner, struct exchange *x)
+{
+    struct peer_server *server = owner;
+    const struct peer_server_options *options = &server->options;
+    if (is_replication(x))
+        return;
+    if (!takes_calls(server))
         answer(x, 404);
+    else if (callers_take_head(server->callers, x))
+        options->calls.on_head(options->calls_owner, x);
+}
+
+static void on_body(void *owner, struct exchange *x, struct slice piece)
+{
+    const struct peer_server_options *options = &((struct peer_server *)owner)->options;
+    options->calls.on_body(options->calls_owner, x, piece);
 }
 
 static void on_request(void *owner, struct exchange *x)
 {
     struct peer_server *server = owner;
-    uint64_t id = server->options.leader_id(server->options.owner);
-    if (id)
+    const struct peer_server_options *options = &server->options;
+    uint64_t id = options->leader_id(options->owner);
+    if (x->relayed)
+        options->calls.on_request(options->calls_owner, x);
+    else if (!is_replication(x))
+        callers_take_greeting(server->callers, x);
+    else if (id)
         accept_stranger(server, x, id);
     else
         answer(x, 503);
 }
 
 /* Ends the exchange: a body was refused, or the peer left before its request was complete. */
-static void on_refused(void *owner, struct exchange *x)
+static void on_gone(void *owner, struct exchange *x)
+{
+    const struct peer_server_options *options = &((struct peer_server *)owner)->options;
+    if (x->relayed)
+        options->calls.on_gone(options->calls_owner, x);
+    else
+        answer(x, 400);
+}
+
+static void on_drained_call(void *owner, struct exchange *x)
+{
+    const struct peer_server_options *options = &((struct peer_server *)owner)->options;
+    if (x->relayed)
+        options->calls.on_drained(options->calls_owner, x);
+}
+
+static void on_refused(void *owner, const struct exchange *x, int status)
+{
+    const struct peer_server_options *options = &((struct peer_server *)owner)->options;
+    if (x->relayed && options->calls.on_refused)
+        options->calls.on_refused(options->calls_owner, x, status);
+}
+
+static void on_session_end(void *owner, struct http_session *session)
 {
     (void)owner;
-    answer(x, 400);
+    callers_on_session_end(session);
 }
 
 /* ---- making ---- */
@@ -392,12 +448,20 @@ enum err peer_server_create(struct loop *loop, const struct peer_server_options 
     const struct server_options http = {
         .listeners = options->address,
         .listener_count = 1,
-        .handler = { .on_head = on_head, .on_request = on_request, .on_gone = on_refused },
+        .handler = { .on_head = on_head,
+                     .on_body = on_body,
+                     .on_request = on_request,
+                     .on_gone = on_gone,
+                     .on_drained = on_drained_call,
+                     .on_refused = on_refused },
         .owner = server,
+        .on_session_end = on_session_end,
         .head_timeout_ms = HEAD_MS,
+        .head_bytes_max = HEAD_MAX,
+        .headers_max = HEADERS_MAX,
         .connections_max = CONNECTIONS_MAX,
+        .connections_per_address = CONNECTIONS_MAX,
         .certificates = options->certificates,
-        .ws_message_max = TEXT_MAX,
         .ws_unauthenticated_message_max = STRANGER_TEXT_MAX,
         .ws_messages_per_s = MESSAGES_PER_S,
         .ws_messages_burst = MESSAGES_PER_S,
@@ -414,6 +478,10 @@ enum err peer_server_create(struct loop *loop, const struct peer_server_options 
         free(server);
         return refused;
     }
+    const struct callers_options callers = { .vault = options->vault,
+                                             .leader_id = options->leader_id,
+                                             .owner = options->owner };
+    server->callers = callers_create(loop, &callers);
     server->group = peer_group_create();
     *out = server;
     return OK;
@@ -434,6 +502,7 @@ static void on_http_closed(struct server *http)
     struct peer_server *server = server_owner(http);
     server->options.closed(server->options.owner);
     peer_group_destroy(server->group);
+    callers_destroy(server->callers);
     free(server);
 }
 

@@ -4,8 +4,8 @@
  *   WebSocket ─► opening ─► answer with a proof ─► our proof ─► on_peer ─► messages ─► on_gone
  *       └── no right proof within 5 s, or anything else before it: closed ──┘
  *
- * It has a server of its own at peer-listen. No route of the API is reachable there, and
- * strangers there use up no connection of the API. Peers that have proved nothing are
+ * It has a server of its own at peer-listen. The API is reachable there only for calls that
+ * a follower forwards (callers.h), and strangers there use up no connection of the API. Peers that have proved nothing are
  * strangers. A stranger gets only random bytes and this gateway's id.
  *
  * Each message carries a MAC (peer_wire.h). A message for all peers is sealed once, and its
@@ -53,6 +53,9 @@ struct peer_server_options {
     /* peer_server_close has ended. */
     void (*closed)(void *owner);
     void *owner;
+    /* Gets the calls that followers forward; without on_head, there are none. */
+    struct http_handler calls;
+    void *calls_owner;
 };
 
 /* ERR_INVALID, with the reason: bad address, port in use. */

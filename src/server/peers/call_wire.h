@@ -1,0 +1,32 @@
+/* call_wire.h - how the calls that a follower forwards are authenticated.
+ *
+ *   follower                                            leader
+ *     ── POST /peer/calls ──────────────────────────────►
+ *     ◄── opening: random bytes, its id ─────────────────
+ *     ── POST /peer/calls: random bytes, its id, its proofs ──►
+ *     ◄── its proof ─────────────────────────────────────
+ *     ── a call, with its origin and a MAC ──────────────►   again and again
+ *
+ * The proofs are those of base/vault/peer_proof.h, with roles of their own, so that none of
+ * a replication fits. The MAC covers the head of the call and its origin, and counts the
+ * calls of the connection. Like the changes of a replication, bodies are private only
+ * through TLS, or in a private network. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/vault/peer_mac.h"
+#include "net/http/http.h"
+
+#define PEER_CALLS_TARGET "/peer/calls"
+
+/* Only the peer address accepts a call with this header. */
+#define PEER_CALL_HEADER "x-runcast-forwarded"
+
+/* Appends the header line for the next call. head: request line and headers, as sent;
+ * origin: relayed_write. */
+void call_wire_sign(struct peer_mac *mac, struct slice head, struct slice origin,
+                    struct buf *line);
+
+/* Checks the next call of a connection, of which only the head has arrived. Attributes it to
+ * its client, and removes the header. After false the connection must end. */
+bool call_wire_check(struct peer_mac *mac, struct exchange *x);

@@ -1,0 +1,464 @@
+/* Calls that a follower forwards, over real sockets: both sides prove their key first, and
+ * strangers reach nothing. */
+#include "tests/support/world/unit.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include "base/mem.h"
+#include "net/http/ws.h"
+#include "server/peers/call_wire.h"
+#include "server/peers/forwarder.h"
+#include "server/peers/peer_server.h"
+#include "tests/support/world/client_world.h"
+
+#define KEY "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
+#define OTHER "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1"
+
+enum { LEADER = 7, FOLLOWER = 8 };
+
+static struct client_world world; /* the loop, and strangers */
+
+static struct {
+    struct vault *vault, *follower_vault;
+    struct peer_server *server;
+    struct forwarder *forwarder;
+    struct store_gateway leader; /* as the database names it */
+    uint64_t id;                 /* of the gateway at the address; 0: it does not lead */
+    unsigned heads, requests, bodies;
+    struct buf seen;
+    bool server_closed, forwarder_closed;
+} scene;
+
+/* A call of a client, and its response. */
+static struct call {
+    struct relay relay;
+    int status;
+    struct buf got;
+    bool ended;
+    enum err error;
+    char why[160];
+} call;
+
+/* ---- the leader ---- */
+
+static uint64_t leader_id(void *owner)
+{
+    (void)owner;
+    return scene.id;
+}
+
+static void on_api_head(void *owner, struct exchange *x)
+{
+    assert_ptr_equal(owner, &world);
+    assert_true(x->relayed);
+    assert_false(http_header(x, PEER_CALL_HEADER).ptr);
+    scene.heads++;
+    x->body_limit = 100;
+    x->stream_body = slice_is(x->path, "/stream");
+}
+
+static void on_api_body(void *owner, struct exchange *x, struct slice piece)
+{
+    (void)owner;
+    (void)x;
+    scene.bodies++;
+    buf_add(&scene.seen, piece);
+}
+
+static void on_api_request(void *owner, struct exchange *x)
+{
+    struct buf text = { 0 };
+    (void)owner;
+    scene.requests++;
+    struct slice mark = http_header(x, "x-mark"), host = http_header(x, "host");
+    buf_print(&text, "%s%s%s %.*s?%.*s %.*s %.*s %.*s", x->peer, x->secure ? " tls" : "",
+              x->hidden ? " hidden" : "", SLICE_ARG(x->path), SLICE_ARG(x->query),
+              SLICE_ARG(host), SLICE_ARG(mark), SLICE_ARG(x->body));
+    http_reply(x, 200, (struct slice){ 0 }, buf_slice(&text));
+    buf_finish(&text);
+}
+
+static void on_api_gone(void *owner, struct exchange *x)
+{
+    (void)owner;
+    http_reply(x, 500, (struct slice){ 0 }, (struct slice){ 0 });
+}
+
+static void on_server_closed(void *owner)
+{
+    (void)owner;
+    scene.server_closed = true;
+}
+
+static void start_leader(void)
+{
+    const struct listen_options address = { .host = "127.0.0.1" };
+    struct failure why = { 0 };
+    const struct peer_server_options options = {
+        .address = &address,
+        .vault = scene.vault,
+        .leader_id = leader_id,
+        .closed = on_server_closed,
+        .calls = { .on_head = on_api_head,
+                   .on_body = on_api_body,
+                   .on_request = on_api_request,
+                   .on_gone = on_api_gone },
+        .calls_owner = &world,
+    };
+    if (peer_server_create(world.loop, &options, &scene.server, &why))
+        fail_msg("%s", why.text);
+    scene.leader.id = LEADER;
+    snprintf(scene.leader.peer_url, sizeof(scene.leader.peer_url), "http://127.0.0.1:%d",
+             peer_server_port(scene.server));
+}
+
+/* ---- the follower ---- */
+
+static uint64_t me(void *owner)
+{
+    (void)owner;
+    return FOLLOWER;
+}
+
+static const struct store_gateway *leader(void *owner)
+{
+    (void)owner;
+    return scene.leader.id ? &scene.leader : NULL;
+}
+
+static struct vault *open_vault(const char *key)
+{
+    struct vault *vault;
+    struct failure why;
+    assert_int_equal(vault_open(slice_of(key), NULL, &vault, &why), OK);
+    return vault;
+}
+
+static void start_follower(const char *key)
+{
+    scene.follower_vault = open_vault(key);
+    const struct forwarder_options options = { .vault = scene.follower_vault,
+                                               .me = me,
+                                               .leader = leader };
+    scene.forwarder = forwarder_create(world.loop, &options);
+}
+
+static void on_ready(struct relay *relay)
+{
+    (void)relay;
+}
+
+static void on_head(struct relay *relay, int status, const struct http_header *headers,
+                    size_t count)
+{
+    (void)relay;
+    (void)headers;
+    (void)count;
+    call.status = status;
+}
+
+static void on_piece(struct relay *relay, struct slice piece)
+{
+    (void)relay;
+    buf_add(&call.got, piece);
+}
+
+static void on_end(struct relay *relay, enum err error, const char *why)
+{
+    (void)relay;
+    call.ended = true;
+    call.error = error;
+    snprintf(call.why, sizeof(call.why), "%s", why);
+}
+
+static const struct relay_ops ops = { on_ready, on_head, on_piece, on_end };
+
+static bool has_ended(void *owner)
+{
+    (void)owner;
+    return call.ended;
+}
+
+static void make_call(struct relay_request request, const char *body)
+{
+    struct failure why;
+    struct relay_pool *pool = forwarder_pool(scene.forwarder);
+    assert_non_null(pool);
+    call.ended = false;
+    buf_clear(&call.got);
+    request.has_length = !request.chunked && *body;
+    request.length = strlen(body);
+    if (relay_begin(pool, &call.relay, &request, &ops, &why))
+        fail_msg("%s", why.text);
+    relay_write(&call.relay, slice_of(body));
+    relay_finish(&call.relay);
+    client_world_until(&world, has_ended, NULL);
+}
+
+static const struct http_header headers[] = { { SLICE("host"), SLICE("runs.example") },
+                                              { SLICE("X-Mark"), SLICE("m  n") } };
+
+static void expect_call(const char *target, const char *note, const char *expected)
+{
+    make_call((struct relay_request){ .method = "POST",
+                                      .target = slice_of(target),
+                                      .headers = headers,
+                                      .header_count = 2,
+                                      .note = slice_of(note) },
+              "body");
+    if (call.error)
+        fail_msg("%s", call.why);
+    assert_int_equal(call.status, 200);
+    if (!slice_is(buf_slice(&call.got), expected))
+        fail_msg("not '%s' but '%.*s'", expected, SLICE_ARG(buf_slice(&call.got)));
+}
+
+/* ---- setup ---- */
+
+static int open_scene(void **state)
+{
+    (void)state;
+    memset(&scene, 0, sizeof(scene));
+    memset(&call, 0, sizeof(call));
+    client_world_open(&world);
+    scene.vault = open_vault(KEY);
+    scene.id = LEADER;
+    start_leader();
+    return 0;
+}
+
+static void set_true(void *owner)
+{
+    *(bool *)owner = true;
+}
+
+static bool is_true(void *owner)
+{
+    return *(bool *)owner;
+}
+
+static int close_scene(void **state)
+{
+    (void)state;
+    if (scene.forwarder) {
+        forwarder_close(scene.forwarder, set_true, &scene.forwarder_closed);
+        client_world_until(&world, is_true, &scene.forwarder_closed);
+    }
+    peer_server_close(scene.server);
+    client_world_until(&world, is_true, &scene.server_closed);
+    vault_close(scene.vault);
+    vault_close(scene.follower_vault);
+    client_world_close(&world);
+    buf_finish(&scene.seen);
+    buf_finish(&call.got);
+    return 0;
+}
+
+/* ---- tests ---- */
+
+static void a_call_belongs_to_its_client(void **state)
+{
+    (void)state;
+    start_follower(KEY);
+    expect_call("/a%20b?c=d", "203.0.113.9 --",
+                "203.0.113.9 /a%20b?c=d runs.example m  n body");
+    expect_call("/", "2001:db8::1 sh", "2001:db8::1 tls hidden /? runs.example m  n body");
+    make_call((struct relay_request){ .method = "PUT",
+                                      .target = SLICE("/stream"),
+                                      .headers = headers,
+                                      .header_count = 2,
+                                      .chunked = true,
+                                      .note = SLICE("::1 --") },
+              "in pieces");
+    assert_int_equal(call.status, 200);
+    assert_true(slice_is(buf_slice(&scene.seen), "in pieces"));
+    assert_int_equal(scene.requests, 3);
+    assert_int_equal(relay_pool_connections(forwarder_pool(scene.forwarder)), 1);
+}
+
+static void expect_refusal(enum err error, const char *why)
+{
+    make_call((struct relay_request){ .method = "POST", .target = SLICE("/") }, "secret");
+    if (call.error != error || !strstr(call.why, why))
+        fail_msg("not '%s' but '%s'", why, call.why);
+    assert_false(call.relay.was_sent);
+    assert_int_equal(scene.heads, 0);
+}
+
+static void another_key_forwards_nothing(void **state)
+{
+    (void)state;
+    start_follower(OTHER);
+    expect_refusal(ERR_UNTRUSTED, "refuses this one");
+}
+
+static void only_the_leader_gets_calls(void **state)
+{
+    (void)state;
+    start_follower(KEY);
+    scene.leader.id = LEADER + 1;
+    expect_refusal(ERR_UNTRUSTED, "another gateway than the leader");
+    scene.leader.id = LEADER;
+    scene.id = 0;
+    expect_refusal(ERR_UNTRUSTED, "does not lead");
+    scene.leader.id = 0;
+    assert_null(forwarder_pool(scene.forwarder));
+}
+
+static void a_lead_that_has_ended_refuses_calls(void **state)
+{
+    (void)state;
+    start_follower(KEY);
+    expect_call("/", "203.0.113.9 --", "203.0.113.9 /? runs.example m  n body");
+    scene.id = 0;
+    make_call((struct relay_request){ .method = "GET",
+                                      .target = SLICE("/"),
+                                      .headers = headers,
+                                      .header_count = 1,
+                                      .note = SLICE("::1 --") },
+              "");
+    assert_int_equal(call.status, 503);
+    assert_int_equal(scene.heads, 1);
+}
+
+/* ---- strangers ---- */
+
+static void say(struct far *far, const char *text)
+{
+    far_say(&world, far, text);
+}
+
+static void connect_stranger(struct far *far)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                   .sin_port =
+                                       htons((uint16_t)peer_server_port(scene.server)) };
+    *far = (struct far){ .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+    assert_int_equal(connect(far->fd, (struct sockaddr *)&address, sizeof(address)), 0);
+}
+
+#define HEAD(line) line " HTTP/1.1\r\nhost: a\r\n"
+#define SIGNED "x-runcast-forwarded: 203.0.113.9 -- AAAAAAAAAAAAAAAAAAAAAA\r\n"
+
+static const struct {
+    const char *request, *response;
+} strangers[] = {
+    { HEAD("GET /") "\r\n", "HTTP/1.1 404 " },
+    { HEAD("GET /healthz") "\r\n", "HTTP/1.1 404 " },
+    { HEAD("GET /") SIGNED "\r\n", "HTTP/1.1 404 " },
+    { HEAD("GET /peer/calls") "\r\n", "HTTP/1.1 404 " },
+    { HEAD("POST /peer/calls") "content-length: 400\r\n\r\n", "HTTP/1.1 413 " },
+    { HEAD("POST /peer/calls") "\r\n" HEAD("GET /") SIGNED "\r\n", "HTTP/1.1 404 " },
+    { HEAD("POST /peer/calls") "\r\n" HEAD("POST /peer/calls") "\r\n", "HTTP/1.1 403 " },
+    { HEAD("POST /peer/calls") "\r\n" HEAD(
+          "POST /peer/calls") "content-length: 72\r\n\r\n"
+                              "0123456789012345678901234567890101234567"
+                              "01234567890123456789012345678901",
+      "HTTP/1.1 403 " },
+    { HEAD("POST /peer/calls") "\r\n" HEAD(
+          "GET /peer/replication") "connection: upgrade\r\nupgrade: "
+                                   "websocket\r\nsec-websocket-version: 13\r\n"
+                                   "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                                   "sec-websocket-protocol: runcast.repl.1\r\n\r\n",
+      "HTTP/1.1 404 " },
+};
+
+static void strangers_reach_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
+        struct far far;
+        connect_stranger(&far);
+        say(&far, strangers[i].request);
+        far_await_end(&world, &far);
+        if (!far_has(&far, strangers[i].response))
+            fail_msg("%zu: %.*s", i, SLICE_ARG(buf_slice(&far.got)));
+        far_close(&far);
+    }
+    assert_int_equal(scene.heads, 0);
+}
+
+/* A MAC counts the calls of its connection, so the same bytes are not accepted twice. */
+static void changed_and_repeated_heads_are_refused(void **state)
+{
+    static const struct http_header sent[] = { { SLICE("host"), SLICE("a") },
+                                               { SLICE("x-mark"), SLICE("m") } };
+    static const struct {
+        const char *name;
+        const char *path;
+        const char *mark;
+        const char *origin;
+        unsigned number;
+        bool is_right;
+    } cases[] = {
+        { "as signed", "/", "m", "::1 --", 0, true },
+        { "repeated", "/", "m", "::1 --", 1, false },
+        { "other path", "/b", "m", "::1 --", 0, false },
+        { "other header", "/", "n", "::1 --", 0, false },
+        { "other client", "/", "m", "::2 --", 0, false },
+    };
+    struct peer_key key = { { 1 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct peer_mac *out = peer_mac_create(&key, PEER_CALLER);
+        struct peer_mac *in = peer_mac_create(&key, PEER_CALLER);
+        unsigned char hash[HASH_LEN] = { 0 }, mac[PEER_MAC_LEN];
+        struct buf line = { 0 };
+        call_wire_sign(out, SLICE("GET / HTTP/1.1\r\nhost: a\r\nx-mark: m\r\n"),
+                       SLICE("::1 --"), &line);
+        struct slice text =
+            slice_from(buf_slice(&line), strlen(PEER_CALL_HEADER ": ::1 -- "));
+        text.len -= 2;
+        struct buf value = { 0 };
+        buf_print(&value, "%s %.*s", cases[i].origin, SLICE_ARG(text));
+        struct http_header heads[] = { sent[0],
+                                       { SLICE("x-mark"), slice_of(cases[i].mark) },
+                                       { SLICE(PEER_CALL_HEADER), buf_slice(&value) } };
+        struct exchange x = { .method = HTTP_GET_,
+                              .path = slice_of(cases[i].path),
+                              .headers = heads,
+                              .header_count = 3 };
+        for (unsigned n = 0; n < cases[i].number; n++)
+            peer_mac_next(in, hash, mac);
+        if (call_wire_check(in, &x) != cases[i].is_right)
+            fail_msg("%s", cases[i].name);
+        assert_int_equal(x.relayed, cases[i].is_right);
+        peer_mac_destroy(in);
+        peer_mac_destroy(out);
+        buf_finish(&line);
+        buf_finish(&value);
+    }
+}
+
+static void a_client_cannot_add_the_header(void **state)
+{
+    static const struct http_header twice[] = {
+        { SLICE("host"), SLICE("a") },
+        { SLICE("X-Runcast-Forwarded"), SLICE("::2 -- AAAAAAAAAAAAAAAAAAAAAA") },
+    };
+    (void)state;
+    start_follower(KEY);
+    make_call((struct relay_request){ .method = "GET",
+                                      .target = SLICE("/"),
+                                      .headers = twice,
+                                      .header_count = 2,
+                                      .note = SLICE("::1 --") },
+              "");
+    assert_int_equal(call.status, 403);
+    assert_int_equal(scene.heads, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_call_belongs_to_its_client),   TEST(another_key_forwards_nothing),
+        TEST(only_the_leader_gets_calls),     TEST(a_lead_that_has_ended_refuses_calls),
+        TEST(strangers_reach_nothing),        TEST(changed_and_repeated_heads_are_refused),
+        TEST(a_client_cannot_add_the_header),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
