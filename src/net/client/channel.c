@@ -218,6 +218,15 @@ void channel_write_later(struct channel *channel)
     next_turn(channel);
 }
 
+void channel_finish_output(struct channel *channel)
+{
+    if (channel->state != CHANNEL_OPEN || channel->lost)
+        return;
+    if (channel->tls)
+        tls_say_end(channel->tls);
+    shutdown(channel->watch.fd, SHUT_WR);
+}
+
 void channel_pause(struct channel *channel, bool paused)
 {
     if (channel->paused == paused || channel->state != CHANNEL_OPEN)

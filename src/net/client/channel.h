@@ -82,5 +82,8 @@ void channel_write_later(struct channel *channel);
 /* Pauses or resumes reading. */
 void channel_pause(struct channel *channel, bool paused);
 
+/* Ends our side of the stream; what the peer still sends is received. Write nothing more. */
+void channel_finish_output(struct channel *channel);
+
 /* Does nothing if called again. */
 void channel_close(struct channel *channel);

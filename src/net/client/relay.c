@@ -120,7 +120,7 @@ static void end_whole(struct relay_conn *conn, bool may_stay)
 {
     struct relay *relay = conn->relay;
     bool stays = may_stay && conn->answer.keeps_alive && relay->is_finished &&
-                 !relay->out.len && !conn->pool->closed;
+                 !relay->out.len && !relay->leaves && !conn->pool->closed;
     detach(relay);
     if (stays)
         become_idle(conn);
@@ -190,6 +190,10 @@ static void flush(struct relay_conn *conn)
     note_sent(relay, len);
     if (!stalls)
         await(conn);
+    if (relay->leaves && !relay->out.len && !relay->has_left) {
+        relay->has_left = true;
+        channel_finish_output(&conn->channel);
+    }
     if (relay->out.len || !relay->is_full)
         return;
     relay->is_full = false;
@@ -476,10 +480,10 @@ static struct relay_conn *find_idle(struct relay_pool *pool)
     return first && first->state == CONN_READY && !first->relay ? first : NULL;
 }
 
-static enum err find_conn(struct relay_pool *pool, bool is_alone, struct relay_conn **conn,
+static enum err find_conn(struct relay_pool *pool, struct relay_conn **conn,
                           struct failure *why)
 {
-    *conn = is_alone ? NULL : find_idle(pool);
+    *conn = find_idle(pool);
     if (*conn) {
         list_remove(&(*conn)->link); /* the next idle one is at the front again */
         list_append(&pool->conns, &(*conn)->link);
@@ -529,7 +533,7 @@ enum err relay_begin(struct relay_pool *pool, struct relay *relay,
     enum err refused = pool->closed ? explain(why, ERR_DRAINING, "the client is closing")
                                     : check_headers(request, why);
     if (!refused)
-        refused = find_conn(pool, request->is_alone, &conn, why);
+        refused = find_conn(pool, &conn, why);
     if (refused)
         return refused;
     *relay = (struct relay){ .ops = ops,
@@ -572,6 +576,14 @@ void relay_finish(struct relay *relay)
     relay->is_finished = true;
     if (relay->chunked && !relay->is_tunnel)
         buf_add(&relay->out, SLICE("0\r\n\r\n"));
+    loop_defer(relay->pool->loop, &relay->later);
+}
+
+void relay_leave(struct relay *relay)
+{
+    if (!relay->conn || relay->leaves)
+        return;
+    relay->leaves = true;
     loop_defer(relay->pool->loop, &relay->later);
 }
 

@@ -55,8 +55,9 @@ struct relay {
     size_t sent;             /* bytes of out */
     struct buf note;         /* relay_request::note */
     bool chunked, is_for_head, upgrades;
-    bool is_full;     /* on_ready is due */
-    bool is_finished; /* the body is complete */
+    bool is_full;          /* on_ready is due */
+    bool is_finished;      /* the body is complete */
+    bool leaves, has_left; /* relay_leave was called, and took effect */
     struct deferred later;
 };
 
@@ -70,7 +71,6 @@ struct relay_request {
     bool has_length;   /* otherwise there is no body */
     uint64_t length;   /* of the body */
     bool upgrades;     /* the response may be 101; the headers ask for it */
-    bool is_alone;     /* on a new connection: the server may just have closed an old one */
     struct slice note; /* for relay_greeter::sign */
 };
 
@@ -126,6 +126,10 @@ bool relay_write(struct relay *relay, struct slice piece);
 
 /* The body is complete. */
 void relay_finish(struct relay *relay);
+
+/* The client has stopped sending, maybe because it has left: so does this side, after what is
+ * unsent, and the server decides what it still responds. Write nothing more. */
+void relay_leave(struct relay *relay);
 
 /* Pauses or resumes on_piece; one more piece may still come. */
 void relay_pause(struct relay *relay, bool paused);
