@@ -264,7 +264,7 @@ static enum err abort_action(struct api_call *call)
 static const struct route routes[] = {
     { .method = HTTP_POST_, .path = ACTIONS,
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = CREATE_BODY, .handle = create_action,
-      .id = "create_bulk_action_v1", .summary = "Cancel or replay many runs",
+      .claims = true, .id = "create_bulk_action_v1", .summary = "Cancel or replay many runs",
       .body = "CreateBulkAction",
       .status = 202,
       .reply = "{id: string}",

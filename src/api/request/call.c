@@ -39,6 +39,7 @@ void api_call_free(struct api_call *call)
     identity_unref(call->identity);
     buf_finish(&call->headers);
     buf_finish(&call->text);
+    buf_finish(&call->kept);
     bytes_unref(call->why_full);
     ignored_finish(&call->ignored);
     free(call->query);

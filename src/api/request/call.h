@@ -66,6 +66,9 @@ struct api_call {
     void *state; /* the handler's own */
     /* Set while it waits to enter (early_calls.h); NULL: it does not. */
     struct early_call *early;
+    /* Set while its leader answers it (router/forwarding.h); NULL: it is answered here. */
+    struct forwarded *forwarded;
+    struct buf kept;     /* the body that arrived while the call was to be forwarded */
     bool is_admitted;    /* its head was accepted */
     bool is_confirmed;   /* it has waited for that (api_confirm), or does so */
     bool is_unconfirmed; /* it has waited in vain, and is refused */
@@ -79,6 +82,8 @@ struct api_call {
 
 struct certificates;
 struct early_call;
+struct forwarded;
+struct relay_pool;
 struct api_options {
     const char *public_url; /* "": the request's Host */
     const char *own_url;    /* public-url, or the address of a listener */
@@ -115,6 +120,9 @@ struct api_options {
     /* Returns why no call may be served right now, although everything is in memory; NULL:
      * it may. Called with the owner, for each call. */
     const char *(*why_not)(void *owner);
+    /* Returns the connections to the gateway that leads; NULL: none now. Called with the owner.
+     * NULL: this gateway forwards no calls. */
+    struct relay_pool *(*leader)(void *owner);
     struct account_writer *writer;
     struct request_log *request_log; /* NULL: none */
     void *owner;                     /* the creator of the api */

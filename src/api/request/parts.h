@@ -9,6 +9,7 @@
 #include "api/request/quotas.h"
 
 struct early_calls;
+struct forwarding;
 struct rate_limit;
 struct routes;
 
@@ -43,6 +44,7 @@ struct api {
     bool may_lead_soon;      /* not ready yet; calls are held until it is */
     bool follows;            /* not ready, but serves routes with route::follows */
     struct early_calls *early_calls;
+    struct forwarding *forwarding;
     struct unknown_credentials unknown_credentials; /* while it follows */
     struct rate_limit *rate_limit;                  /* NULL: no limit */
     struct quotas quotas;

@@ -61,6 +61,8 @@ struct route {
      * decides nothing and reads accounts, and besides nothing but the store, or the runs in
      * memory once they were confirmed (certainty_confirm). */
     bool follows;
+    /* A repetition with the same request key takes effect once (api_request_claim). */
+    bool claims;
     /* Only pages of this gateway call it (own_host_check_page): no other origin reads it. */
     bool is_for_own_pages;
     /* A status that clients get while they poll for something to appear; 0: none. The log

@@ -132,7 +132,7 @@ static const struct route routes[] = {
           "datetime}[]}" },
     { .method = HTTP_POST_, .path = KEYS,
       .auth = AUTH_PERSONAL, .body_limit = CREDENTIAL_BODY, .handle = key_create,
-      .id = "create_key_v1", .summary = "Make another secret key of an environment",
+      .claims = true, .id = "create_key_v1", .summary = "Make another secret key of an environment",
       .body = "{name: string, expiresIn?: string|null, ...}",
       .reply = "{id: string, key: string}",
       .also = "422" },

@@ -18,8 +18,10 @@
 #include "api/request/request_log.h"
 #include "api/request/routes.h"
 #include "api/request/unread.h"
+#include "api/router/forwarding.h"
 #include "api/router/signed.h"
 #include "base/log.h"
+#include "net/http/relayed.h"
 
 #define AREA(name) extern const struct area name##_area;
 #include "api/router/areas.def"
@@ -318,6 +320,27 @@ static bool is_early(const struct api_call *call)
            (route->auth != AUTH_NONE || route->needs_lead) && api_why_refused(call);
 }
 
+/* Returns true if the call is for the gateway that leads, and this one does not. */
+static bool is_leaders(const struct api_call *call)
+{
+    const struct route *route = call->route;
+    if (!call->api->may_lead_soon || call->x->admin || call->x->relayed)
+        return false;
+    if (!route)
+        return is_guarded(call->x->path);
+    return !route->follows && (route->auth != AUTH_NONE || route->needs_lead);
+}
+
+/* Returns false after refusing a header that only another gateway may send. */
+static bool check_origin(struct api_call *call)
+{
+    if (call->x->relayed || !http_header(call->x, RELAYED_HEADER).ptr)
+        return true;
+    explain(&call->why, ERR_INVALID, "The header " RELAYED_HEADER " is not for clients");
+    api_reply_error(call, ERR_INVALID);
+    return false;
+}
+
 static void on_head(void *owner, struct exchange *x)
 {
     struct api *api = owner;
@@ -325,10 +348,14 @@ static void on_head(void *owner, struct exchange *x)
     struct buf allow = { 0 };
     enum err refused = OK;
     find_route(call, &allow);
-    if (x->admin && (refused = admin_check_access(call)))
+    if (!check_origin(call))
+        ; /* answered */
+    else if (x->admin && (refused = admin_check_access(call)))
         api_reply_error(call, refused);
     else if (x->method == HTTP_OPTIONS_ && !x->admin)
         reply_options(call);
+    else if (is_leaders(call) && forwarding_take(api->forwarding, call))
+        ; /* it answers */
     else if (is_early(call) && early_calls_hold(api->early_calls, call))
         set_limits(call);
     else
@@ -396,6 +423,10 @@ static void on_body(void *owner, struct exchange *x, struct slice piece)
     (void)owner;
     if (!call || !is_still_authorized(call))
         return; /* refused; the rest of the body is drained */
+    if (call->forwarded) {
+        forwarding_take_body(call, piece);
+        return;
+    }
     enum err refused = takes_json(call->route) ? take_body(call, piece)
                                                : call->route->on_body(call, piece);
     if (refused)
@@ -442,6 +473,8 @@ static void on_request(void *owner, struct exchange *x)
     (void)owner;
     if (call && call->early)
         early_call_complete(call->early);
+    else if (call && call->forwarded)
+        forwarding_take_end(call);
     else if (call && is_still_authorized(call))
         handle(call);
 }
@@ -456,6 +489,32 @@ void api_enter_early(struct api_call *call, bool complete)
         handle(call);
     else
         http_body_resume(x);
+}
+
+/* Passes the kept body on as if it arrived now. Returns false if the call was answered. */
+static bool pass_kept(struct api_call *call)
+{
+    struct exchange *x = call->x;
+    struct slice kept = buf_slice(&call->kept);
+    if (call->route->on_body && kept.len)
+        on_body(call->api, x, kept);
+    else
+        x->body = kept;
+    return x->call;
+}
+
+void api_enter_kept(struct api_call *call, bool complete)
+{
+    struct exchange *x = call->x;
+    struct buf none = { 0 };
+    bool is_admitted = admit(call, &none);
+    buf_finish(&none);
+    if (!is_admitted)
+        return;
+    if (!complete)
+        http_body_resume(x);
+    else if (pass_kept(call))
+        handle(call);
 }
 
 static void on_gone(void *owner, struct exchange *x)

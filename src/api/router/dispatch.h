@@ -10,5 +10,9 @@ struct http_handler api_handler(void);
  * other. */
 void api_enter_early(struct api_call *call, bool complete);
 
+/* A forwarding_enter_fn: the same for a call that was to be forwarded, whose body so far is in
+ * api_call::kept. */
+void api_enter_kept(struct api_call *call, bool complete);
+
 /* Returns all areas of routes, in the order of areas.def. */
 const struct area *const *api_areas(size_t *count);

@@ -25,6 +25,7 @@
 #include "api/request/rate_limit.h"
 #include "api/request/routes.h"
 #include "api/router/dispatch.h"
+#include "api/router/forwarding.h"
 #include "api/router/openapi.h"
 #include "api/router/retired.h"
 #include "api/router/revocation.h"
@@ -119,6 +120,7 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     services->stored_uses = stored_uses_create(api);
     api->early_calls =
         early_calls_create(engine_loop(engine), engine_certainty(engine), api_enter_early);
+    api->forwarding = forwarding_create(api, api_enter_kept);
     api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
     api->not_ready = "starting";
     return api;
@@ -139,6 +141,7 @@ void api_destroy(struct api *api)
     limit_expiry_destroy(api->limit_expiry);
     rate_limit_destroy(api->rate_limit);
     early_calls_destroy(api->early_calls);
+    forwarding_destroy(api->forwarding);
     routes_destroy(api->routes);
     open_batches_destroy(api->open_batches);
     deployments_destroy(api->deployments);
@@ -202,6 +205,7 @@ void api_stop(struct api *api)
 {
     struct services *services = services_of(api);
     early_calls_end(api->early_calls);
+    forwarding_stop(api->forwarding);
     loop_cancel_deferred(&services->draining);
     loop_cancel_deferred(&services->doubting);
     trace_shares_stop(services->trace_shares);
@@ -265,6 +269,7 @@ void api_end_doubt(struct api *api)
     certainty_return(engine_certainty(api->engine));
     if (api->follows)
         early_calls_enter(api->early_calls);
+    forwarding_look(api->forwarding);
 }
 
 void api_move(struct api *api)
@@ -357,6 +362,7 @@ void api_set_ready(struct api *api, const char *reason)
     api->not_ready = reason;
     api->serves_on = api->may_lead_soon = false;
     early_calls_enter(api->early_calls);
+    forwarding_look(api->forwarding);
     if (reason)
         return; /* a gateway that followed does not lead while it drains */
     end_following(api);
@@ -369,6 +375,7 @@ void api_set_ready(struct api *api, const char *reason)
 void api_refuse_early(struct api *api)
 {
     early_calls_enter(api->early_calls);
+    forwarding_look(api->forwarding);
 }
 
 void api_stand_by(struct api *api, const char *reason)

@@ -7,6 +7,10 @@
 
 #include "net/http/http.h"
 
+/* The header that carries the text. Only a server for which exchange::relayed is set accepts
+ * it. */
+#define RELAYED_HEADER "x-runcast-forwarded"
+
 /* Appends where the request came from. */
 void relayed_write(const struct exchange *x, struct buf *out);
 

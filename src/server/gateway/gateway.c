@@ -199,6 +199,11 @@ static const char *why_not(void *owner)
     return reason && follower && follower_left_ms(follower) > 0 ? NULL : reason;
 }
 
+static struct relay_pool *leader(void *owner)
+{
+    return replication_pool(((struct gateway *)owner)->replication);
+}
+
 static bool is_certain(void *owner)
 {
     return !((struct gateway *)owner)->leading || !why_not(owner);
@@ -255,6 +260,7 @@ static struct api_options api_options_of(const struct gateway *gateway)
                                    .own_url = gateway->urls.url,
                                    .certificates = gateway->certificates,
                                    .why_not = why_not,
+                                   .leader = *gateway->config->peer_listen ? leader : NULL,
                                    .writer = gateway->writer,
                                    .request_log = gateway->request_log,
                                    .owner = (void *)gateway };
@@ -478,6 +484,7 @@ static enum err begin_replication(struct gateway *gateway, struct failure *why)
                                            .accounts = gateway->accounts,
                                            .writer = gateway->writer,
                                            .api = gateway->api,
+                                           .calls = api_handler(),
                                            .on_loaded = on_memory_loaded,
                                            .on_other_history = on_other_history,
                                            .owner = gateway };
@@ -657,13 +664,21 @@ static void on_api_tick(struct timer *timer)
     end_api(container_of(timer, struct gateway, timer));
 }
 
+static void on_serving_closed(void *owner)
+{
+    end_api(owner);
+}
+
 static void on_server_closed(struct server *server)
 {
     struct api *api = server_owner(server);
     struct gateway *gateway = api_options(api)->owner;
     log_decision("drain step", NULL, NULL, "every connection has ended", "step",
                  "the server is closed", NULL);
-    end_api(gateway);
+    if (gateway->replication)
+        replication_stop_serving(gateway->replication, on_serving_closed);
+    else
+        end_api(gateway);
 }
 
 void gateway_stop(struct gateway *gateway)

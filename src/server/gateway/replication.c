@@ -15,11 +15,13 @@ enum { FINISH_MS = 5 }; /* between looks at whether reads have ended */
 struct replication {
     struct loop *loop;
     struct replication_options options;
-    const struct leading *leading; /* NULL: it has not taken the lead */
+    const struct leading *leading; /* NULL: it neither stands by nor leads */
     struct trust *trust;           /* NULL: no leader speaks TLS */
     struct serving *serving;       /* NULL: it was closed */
     struct follower *follower;     /* NULL: it does not follow, or no longer */
+    struct forwarder *forwarder;   /* NULL: it was closed */
     struct timer finish;           /* waits until the follower can be freed */
+    void (*stopped)(void *owner);  /* of replication_stop_serving */
     void (*closed)(void *owner);
 };
 
@@ -29,7 +31,8 @@ static void on_finish(struct timer *timer);
 
 static void maybe_closed(struct replication *replication)
 {
-    if (!replication->closed || replication->serving || replication->follower)
+    if (!replication->closed || replication->serving || replication->follower ||
+        replication->forwarder)
         return;
     timers_clear(loop_timers(replication->loop), &replication->finish);
     void (*closed)(void *owner) = replication->closed;
@@ -70,7 +73,25 @@ static void end_following(struct replication *replication, const char *why)
 static void on_serving_closed(void *owner)
 {
     struct replication *replication = owner;
+    void (*stopped)(void *owner) = replication->stopped;
     replication->serving = NULL;
+    replication->stopped = NULL;
+    if (stopped)
+        stopped(replication->options.owner);
+    else
+        maybe_closed(replication);
+}
+
+void replication_stop_serving(struct replication *replication, void (*closed)(void *owner))
+{
+    replication->stopped = closed;
+    serving_close(replication->serving);
+}
+
+static void on_forwarder_closed(void *owner)
+{
+    struct replication *replication = owner;
+    replication->forwarder = NULL;
     maybe_closed(replication);
 }
 
@@ -81,7 +102,8 @@ void replication_end(struct replication *replication, const char *why)
     engine_on_change(replication->options.engine, NULL, NULL);
     engine_on_drop(replication->options.engine, NULL, NULL);
     account_writer_on_change(replication->options.writer, NULL, NULL);
-    serving_end(replication->serving, why);
+    if (replication->serving)
+        serving_end(replication->serving, why);
     end_following(replication, why);
 }
 
@@ -89,7 +111,9 @@ void replication_close(struct replication *replication, void (*closed)(void *own
 {
     replication_end(replication, "this gateway ends");
     replication->closed = closed;
-    serving_close(replication->serving);
+    if (replication->serving)
+        serving_close(replication->serving);
+    forwarder_close(replication->forwarder, on_forwarder_closed, replication);
 }
 
 /* ---- following ---- */
@@ -99,6 +123,7 @@ void replication_stand_by(struct replication *replication, const struct leading 
     if (!replication)
         return;
     const struct replication_options *options = &replication->options;
+    replication->leading = leading;
     struct follower_options follower = { .store = options->store,
                                          .vault = options->vault,
                                          .trust = replication->trust,
@@ -116,6 +141,34 @@ void replication_stand_by(struct replication *replication, const struct leading 
 struct follower *replication_follower(const struct replication *replication)
 {
     return replication ? replication->follower : NULL;
+}
+
+/* ---- calls for the leader ---- */
+
+static uint64_t me(void *owner)
+{
+    return leading_me(((struct replication *)owner)->leading);
+}
+
+static const struct store_gateway *leader(void *owner)
+{
+    return leading_leader(((struct replication *)owner)->leading);
+}
+
+static void create_forwarder(struct replication *replication)
+{
+    const struct forwarder_options options = { .vault = replication->options.vault,
+                                               .trust = replication->trust,
+                                               .me = me,
+                                               .leader = leader,
+                                               .owner = replication };
+    replication->forwarder = forwarder_create(replication->loop, &options);
+}
+
+struct relay_pool *replication_pool(const struct replication *replication)
+{
+    bool is_known = replication && replication->leading && replication->forwarder;
+    return is_known ? forwarder_pool(replication->forwarder) : NULL;
 }
 
 /* ---- leading ---- */
@@ -218,7 +271,9 @@ static enum err listen_for_peers(struct replication *replication,
                                        .certificates = replication->options.certificates,
                                        .vault = replication->options.vault,
                                        .closed = on_serving_closed,
-                                       .owner = replication };
+                                       .owner = replication,
+                                       .calls = replication->options.calls,
+                                       .calls_owner = replication->options.api };
     return serving_create(replication->loop, &options, &replication->serving, why);
 }
 
@@ -249,6 +304,7 @@ enum err replication_create(struct loop *loop, const struct replication_options 
         free(replication);
         return refused;
     }
+    create_forwarder(replication);
     warn_public(options->config, &listener);
     *out = replication;
     return OK;

@@ -10,6 +10,7 @@
 #include "core/engine/engine.h"
 #include "server/config/config.h"
 #include "server/gateway/follower.h"
+#include "server/peers/forwarder.h"
 #include "store/lead/leading.h"
 
 struct certificates;
@@ -25,6 +26,7 @@ struct replication_options {
     struct accounts *accounts;
     struct account_writer *writer;
     struct api *api;
+    struct http_handler calls; /* of the API, whose owner is api */
     /* Memory has everything that the database has, after replication_take_lead. */
     void (*on_loaded)(void *owner, enum err status);
     /* The leader is of another history: what this gateway has in memory cannot be used, and
@@ -38,13 +40,16 @@ struct replication_options {
 enum err replication_create(struct loop *loop, const struct replication_options *options,
                             struct replication **replication, struct failure *why);
 
-/* The functions below ignore NULL, except replication_close. */
+/* The functions below ignore NULL, except replication_close and replication_stop_serving. */
 
 /* This gateway stands by; leading is borrowed until replication_close. */
 void replication_stand_by(struct replication *replication, const struct leading *leading);
 
 /* Returns NULL unless this gateway follows, or brings its memory up to take the lead. */
 struct follower *replication_follower(const struct replication *replication);
+
+/* Returns the connections to the gateway that leads, for calls; NULL: none now. */
+struct relay_pool *replication_pool(const struct replication *replication);
 
 /* It takes the lead. If it has followed a leader, reads what memory lacks, calls
  * options.on_loaded, and returns true. Otherwise memory is empty. */
@@ -59,6 +64,10 @@ void replication_add(struct replication *replication, uint32_t environment);
 
 /* The lead was lost, or this gateway stops: nothing is sent or received any more. */
 void replication_end(struct replication *replication, const char *why);
+
+/* Closes the connections of followers, and those of their calls, and then calls closed, maybe
+ * at once. Call it before the API is destroyed. */
+void replication_stop_serving(struct replication *replication, void (*closed)(void *owner));
 
 /* Sets the certificates of connections accepted from now on. */
 void replication_show(struct replication *replication, struct certificates *certificates);

@@ -27,7 +27,7 @@ void call_wire_sign(struct peer_mac *mac, struct slice head, struct slice origin
     peer_mac_next(mac, hash, made);
     size_t len =
         text_to_base64url((struct slice){ (const char *)made, sizeof(made) }, text);
-    buf_add_text(line, PEER_CALL_HEADER ": ");
+    buf_add_text(line, RELAYED_HEADER ": ");
     buf_add(line, origin);
     buf_print(line, " %.*s\r\n", (int)len, text);
 }
@@ -65,7 +65,7 @@ static bool split(struct slice value, struct slice *origin,
 static bool has_header_once(const struct exchange *x)
 {
     for (size_t i = 0; i < x->header_count; i++)
-        if (http_name_is(x->headers[i].name, PEER_CALL_HEADER))
+        if (http_name_is(x->headers[i].name, RELAYED_HEADER))
             return i + 1 == x->header_count;
     return false;
 }

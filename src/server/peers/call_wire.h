@@ -19,9 +19,6 @@
 
 #define PEER_CALLS_TARGET "/peer/calls"
 
-/* Only the peer address accepts a call with this header. */
-#define PEER_CALL_HEADER "x-runcast-forwarded"
-
 /* Appends the header line for the next call. head: request line and headers, as sent;
  * origin: relayed_write. */
 void call_wire_sign(struct peer_mac *mac, struct slice head, struct slice origin,

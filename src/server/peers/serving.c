@@ -207,7 +207,9 @@ enum err serving_create(struct loop *loop, const struct serving_options *options
                                                 .on_message = on_message,
                                                 .on_gone = on_gone,
                                                 .closed = on_server_closed,
-                                                .owner = serving };
+                                                .owner = serving,
+                                                .calls = options->calls,
+                                                .calls_owner = options->calls_owner };
     serving->loop = loop;
     serving->options = *options;
     serving->flusher.fn = on_flush;

@@ -18,6 +18,8 @@ struct serving_options {
     const struct vault *vault;            /* borrowed */
     void (*closed)(void *owner);
     void *owner;
+    struct http_handler calls; /* peer_server_options::calls */
+    void *calls_owner;
 };
 
 /* ERR_INVALID, with the reason: bad address, port in use. */

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/mem.h"
+#include "net/http/relayed.h"
 #include "net/http/ws.h"
 #include "server/peers/call_wire.h"
 #include "server/peers/forwarder.h"
@@ -52,7 +53,7 @@ static void on_api_head(void *owner, struct exchange *x)
 {
     assert_ptr_equal(owner, &world);
     assert_true(x->relayed);
-    assert_false(http_header(x, PEER_CALL_HEADER).ptr);
+    assert_false(http_header(x, RELAYED_HEADER).ptr);
     scene.heads++;
     x->body_limit = 100;
     x->stream_body = slice_is(x->path, "/stream");
@@ -409,13 +410,13 @@ static void changed_and_repeated_heads_are_refused(void **state)
         call_wire_sign(out, SLICE("GET / HTTP/1.1\r\nhost: a\r\nx-mark: m\r\n"),
                        SLICE("::1 --"), &line);
         struct slice text =
-            slice_from(buf_slice(&line), strlen(PEER_CALL_HEADER ": ::1 -- "));
+            slice_from(buf_slice(&line), strlen(RELAYED_HEADER ": ::1 -- "));
         text.len -= 2;
         struct buf value = { 0 };
         buf_print(&value, "%s %.*s", cases[i].origin, SLICE_ARG(text));
         struct http_header heads[] = { sent[0],
                                        { SLICE("x-mark"), slice_of(cases[i].mark) },
-                                       { SLICE(PEER_CALL_HEADER), buf_slice(&value) } };
+                                       { SLICE(RELAYED_HEADER), buf_slice(&value) } };
         struct exchange x = { .method = HTTP_GET_,
                               .path = slice_of(cases[i].path),
                               .headers = heads,

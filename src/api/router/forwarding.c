@@ -1,0 +1,685 @@
+/* forwarding.c - joins the exchange of a client with a relay to the leader. */
+#include "api/router/forwarding.h"
+
+#include <string.h>
+
+#include "api/request/parts.h"
+#include "api/request/request_log.h"
+#include "api/request/route.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "net/client/relay.h"
+#include "net/http/http_check.h"
+#include "net/http/relayed.h"
+#include "net/http/tunnel.h"
+
+enum {
+    WAIT_MS = 8000, /* longer than a takeover */
+    LOOK_MS = 100,  /* between looks for a leader */
+    KEPT_MAX = 64 * 1024,
+    SHORT_BODY = 16 * 1024,  /* a response up to this length is sent in one write */
+    UNSENT_MAX = 64 * 1024,  /* of a response; then the leader must wait */
+    UNKNOWN_BODY = 64 << 10, /* of a path without a route here */
+    PROJECT_MAX = 1000,      /* calls in progress */
+    OTHERS_MAX = 1000,       /* of all callers without a project */
+    OTHER_CLIENT_MAX = 250,  /* of one address among them */
+    HEADERS_MAX = 104,
+    KEY_TEXT = 32,
+};
+
+static const char request_key[] = "x-trigger-request-idempotency-key";
+
+struct forwarding {
+    struct api *api;
+    struct loop *loop;
+    forwarding_enter_fn *enter;
+    struct list calls; // forwarded::link
+    struct quota others;
+    uint32_t kind; /* of timers */
+};
+
+enum forwarded_state {
+    FORWARDED_WAITS,
+    FORWARDED_SENT,
+    FORWARDED_ANSWERS,
+    FORWARDED_TUNNEL
+};
+
+struct forwarded {
+    struct forwarding *all;
+    struct api_call *call; /* NULL: a tunnel */
+    struct relay relay;
+    enum forwarded_state state;
+    struct quota *share;
+    struct timer timer;     /* while it waits */
+    int64_t until_ms;       /* of waiting for a leader */
+    struct buf kept;        /* of the body, if that is all that has arrived */
+    bool keeps;             /* it is */
+    bool complete;          /* the whole request has arrived */
+    bool was_sent;          /* a leader may have executed the call */
+    char key[KEY_TEXT + 1]; /* of the request, made here; "": none */
+    int status;             /* of the response */
+    struct buf lines;       /* its header lines */
+    struct buf body;        /* of a short response */
+    bool is_short;
+    struct tunnel *tunnel; /* NULL: none */
+    struct list link;      // forwarding::calls
+};
+
+static struct forwarded *of(struct relay *relay)
+{
+    return container_of(relay, struct forwarded, relay);
+}
+
+static int64_t now_of(const struct forwarding *all)
+{
+    return loop_now_ms(all->loop);
+}
+
+/* ---- the end ---- */
+
+static void forwarded_destroy(struct forwarded *forwarded)
+{
+    relay_cancel(&forwarded->relay);
+    timers_clear(loop_timers(forwarded->all->loop), &forwarded->timer);
+    list_remove(&forwarded->link);
+    quota_release(forwarded->share, 1);
+    metric_add(M_FORWARDED_NOW, -1);
+    buf_finish(&forwarded->kept);
+    buf_finish(&forwarded->lines);
+    buf_finish(&forwarded->body);
+    free(forwarded);
+}
+
+/* Takes the call back, to answer it here. */
+static struct api_call *let_go(struct forwarded *forwarded)
+{
+    struct api_call *call = forwarded->call;
+    call->forwarded = NULL;
+    call->on_gone = NULL;
+    call->on_drained = NULL;
+    call->bears_doubt = false;
+    list_remove(&call->held);
+    forwarded_destroy(forwarded);
+    return call;
+}
+
+static bool repeats_safely(const struct api_call *call)
+{
+    enum http_method method = call->x->method;
+    return method == HTTP_GET_ || method == HTTP_HEAD_ ||
+           (call->route && call->route->claims);
+}
+
+/* A client that repeats the call without a key of its own would repeat its effect. */
+static void refuse(struct forwarded *forwarded, const char *why)
+{
+    bool has_key = http_header(forwarded->call->x, request_key).ptr;
+    bool may_be_done = forwarded->was_sent && !has_key && forwarded->call->route &&
+                       forwarded->call->route->claims;
+    struct api_call *call = let_go(forwarded);
+    if (may_be_done)
+        api_add_header(call, "x-should-retry", SLICE("false"));
+    explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", why);
+    api_reply_error(call, ERR_DRAINING);
+}
+
+static void end_gone(struct forwarded *forwarded)
+{
+    api_reply_gone(let_go(forwarded));
+}
+
+/* Ends a response that has begun. */
+static void end_stream(struct forwarded *forwarded, bool is_whole)
+{
+    struct api_call *call = let_go(forwarded);
+    struct exchange *x = call->x;
+    api_call_end(call);
+    if (is_whole)
+        http_stream_end(x);
+    else
+        http_stream_cut(x);
+}
+
+/* ---- the response ---- */
+
+/* Headers of one connection, and those that the server here adds. */
+static bool is_hop_header(struct slice name)
+{
+    static const char *const hops[] = {
+        "connection",      "keep-alive",        "proxy-connection",  "te",
+        "trailer",         "transfer-encoding", "content-length",    "expect",
+        "x-forwarded-for", "x-forwarded-host",  "x-forwarded-proto", "forwarded"
+    };
+    for (size_t i = 0; i < sizeof(hops) / sizeof(hops[0]); i++)
+        if (http_name_is(name, hops[i]))
+            return true;
+    return false;
+}
+
+static void add_line(struct buf *lines, struct slice name, struct slice value)
+{
+    buf_add(lines, name);
+    buf_add_text(lines, ": ");
+    buf_add(lines, value);
+    buf_add_text(lines, "\r\n");
+}
+
+static void keep_lines(struct forwarded *forwarded, const struct http_header *headers,
+                       size_t count)
+{
+    bool switches = forwarded->status == 101;
+    for (size_t i = 0; i < count; i++)
+        if (!http_name_is(headers[i].name, "date") &&
+            (switches || (!is_hop_header(headers[i].name) &&
+                          !http_name_is(headers[i].name, "upgrade"))))
+            add_line(&forwarded->lines, headers[i].name, headers[i].value);
+}
+
+static bool has_length(const struct http_header *headers, size_t count, uint64_t *length)
+{
+    for (size_t i = 0; i < count; i++)
+        if (http_name_is(headers[i].name, "content-length"))
+            return !text_to_u64(headers[i].value, length);
+    return false;
+}
+
+static void reply_short(struct forwarded *forwarded)
+{
+    struct buf lines = forwarded->lines, body = forwarded->body;
+    int status = forwarded->status;
+    forwarded->lines = forwarded->body = (struct buf){ 0 };
+    struct api_call *call = let_go(forwarded);
+    struct exchange *x = call->x;
+    request_log_answer(call, status);
+    api_call_end(call);
+    http_reply(x, status, buf_slice(&lines), buf_slice(&body));
+    buf_finish(&lines);
+    buf_finish(&body);
+}
+
+/* Stops the leader while the client reads too slowly. */
+static void send_piece(struct forwarded *forwarded, struct slice piece)
+{
+    struct exchange *x = forwarded->call->x;
+    bool takes_more = http_stream_write(x, piece);
+    if (!takes_more && !http_stream_unsent(x)) {
+        end_stream(forwarded, false); /* it can no longer be delivered */
+        return;
+    }
+    if (!takes_more || http_stream_unsent(x) > UNSENT_MAX)
+        relay_pause(&forwarded->relay, true);
+}
+
+static void on_drained(struct api_call *call)
+{
+    struct forwarded *forwarded = call->forwarded;
+    if (forwarded->state == FORWARDED_ANSWERS)
+        relay_pause(&forwarded->relay, false);
+}
+
+static void begin_stream(struct forwarded *forwarded, bool has_len, uint64_t len)
+{
+    struct api_call *call = forwarded->call;
+    request_log_answer(call, forwarded->status);
+    if (has_len)
+        http_stream_begin_sized(call->x, forwarded->status, buf_slice(&forwarded->lines),
+                                (size_t)len);
+    else
+        http_stream_begin(call->x, forwarded->status, buf_slice(&forwarded->lines));
+    buf_finish(&forwarded->lines);
+}
+
+/* ---- tunnels ---- */
+
+static void on_tunnel_bytes(struct tunnel *tunnel, struct slice bytes)
+{
+    struct forwarded *forwarded = tunnel_owner(tunnel);
+    if (!relay_write(&forwarded->relay, bytes))
+        tunnel_pause(tunnel, true);
+}
+
+static void on_tunnel_drained(struct tunnel *tunnel)
+{
+    struct forwarded *forwarded = tunnel_owner(tunnel);
+    relay_pause(&forwarded->relay, false);
+}
+
+static void on_tunnel_closed(struct tunnel *tunnel)
+{
+    forwarded_destroy(tunnel_owner(tunnel));
+}
+
+static const struct tunnel_ops tunnel_ops = { on_tunnel_bytes, on_tunnel_drained,
+                                              on_tunnel_closed };
+
+static void begin_tunnel(struct forwarded *forwarded)
+{
+    struct api_call *call = forwarded->call;
+    struct exchange *x = call->x;
+    if (!forwarded->complete || x->gone) {
+        end_gone(forwarded);
+        return;
+    }
+    request_log_answer(call, 101);
+    call->forwarded = NULL;
+    forwarded->call = NULL;
+    forwarded->state = FORWARDED_TUNNEL;
+    api_call_end(call);
+    forwarded->tunnel =
+        tunnel_accept(x, buf_slice(&forwarded->lines), &tunnel_ops, forwarded);
+    buf_finish(&forwarded->lines);
+}
+
+/* ---- events of the relay ---- */
+
+static void on_ready(struct relay *relay)
+{
+    struct forwarded *forwarded = of(relay);
+    if (forwarded->tunnel)
+        tunnel_pause(forwarded->tunnel, false);
+    else
+        http_body_resume(forwarded->call->x);
+}
+
+/* Only a valid credential gets another response than these. */
+static void note_trust(struct forwarded *forwarded)
+{
+    struct exchange *x = forwarded->call->x;
+    if (forwarded->status < 400 && http_header(x, "authorization").ptr)
+        http_trust(x);
+}
+
+static void on_head(struct relay *relay, int status, const struct http_header *headers,
+                    size_t count)
+{
+    struct forwarded *forwarded = of(relay);
+    uint64_t len = 0;
+    bool has_len = has_length(headers, count, &len);
+    forwarded->status = status;
+    keep_lines(forwarded, headers, count);
+    note_trust(forwarded);
+    if (status == 101) {
+        begin_tunnel(forwarded);
+        return;
+    }
+    bool is_empty = status == 204 || status == 304;
+    bool is_head = forwarded->call->x->method == HTTP_HEAD_;
+    forwarded->is_short = is_empty || (has_len && len <= SHORT_BODY && !is_head);
+    forwarded->state = FORWARDED_ANSWERS;
+    if (!forwarded->is_short)
+        begin_stream(forwarded, has_len, len);
+}
+
+static void on_piece(struct relay *relay, struct slice piece)
+{
+    struct forwarded *forwarded = of(relay);
+    if (forwarded->is_short)
+        buf_add(&forwarded->body, piece);
+    else if (!forwarded->tunnel)
+        send_piece(forwarded, piece);
+    else if (!tunnel_send(forwarded->tunnel, piece))
+        relay_pause(relay, true);
+}
+
+static void wait_for_leader(struct forwarded *forwarded, int64_t ms);
+
+/* The call may be sent again: nothing of the response was passed on. */
+static void try_again(struct forwarded *forwarded, const char *why)
+{
+    struct api_call *call = forwarded->call;
+    forwarded->was_sent |= forwarded->relay.was_sent;
+    bool is_safe = !forwarded->was_sent || repeats_safely(call);
+    if (call->x->gone) {
+        end_gone(forwarded);
+    } else if (!is_safe || !forwarded->keeps ||
+               now_of(forwarded->all) >= forwarded->until_ms) {
+        refuse(forwarded, why);
+    } else {
+        metric_add(M_FORWARDED_AGAIN, 1);
+        wait_for_leader(forwarded, LOOK_MS);
+    }
+}
+
+static void on_end(struct relay *relay, enum err error, const char *why)
+{
+    struct forwarded *forwarded = of(relay);
+    if (forwarded->tunnel)
+        tunnel_close(forwarded->tunnel);
+    else if (forwarded->state == FORWARDED_ANSWERS && !forwarded->is_short)
+        end_stream(forwarded, !error);
+    else if (error)
+        try_again(forwarded, why);
+    else
+        reply_short(forwarded);
+}
+
+static const struct relay_ops relay_ops = { on_ready, on_head, on_piece, on_end };
+
+/* ---- the request ---- */
+
+/* Copies the headers that the leader needs. Returns their number. */
+static size_t choose_headers(const struct forwarded *forwarded,
+                             struct http_header out[HEADERS_MAX])
+{
+    const struct exchange *x = forwarded->call->x;
+    size_t count = 0;
+    for (size_t i = 0; i < x->header_count && count < HEADERS_MAX - 2; i++) {
+        struct slice name = x->headers[i].name;
+        bool is_upgrade = http_name_is(name, "upgrade");
+        if (is_upgrade ? x->wants_upgrade : !is_hop_header(name))
+            out[count++] = x->headers[i];
+    }
+    if (x->wants_upgrade)
+        out[count++] = (struct http_header){ SLICE("connection"), SLICE("Upgrade") };
+    if (forwarded->key[0])
+        out[count++] =
+            (struct http_header){ slice_of(request_key), slice_of(forwarded->key) };
+    return count;
+}
+
+static enum err begin_relay(struct forwarded *forwarded, struct relay_pool *pool,
+                            struct failure *why)
+{
+    const struct exchange *x = forwarded->call->x;
+    struct http_header headers[HEADERS_MAX];
+    struct buf target = { 0 }, note = { 0 };
+    uint64_t length = 0;
+    buf_add(&target, x->path);
+    if (x->query.ptr)
+        buf_add_char(&target, '?');
+    buf_add(&target, x->query);
+    relayed_write(x, &note);
+    text_to_u64(http_header(x, "content-length"), &length);
+    const struct relay_request request = { .method = http_method_name(x->method),
+                                           .target = buf_slice(&target),
+                                           .headers = headers,
+                                           .header_count =
+                                               choose_headers(forwarded, headers),
+                                           .chunked = x->chunked,
+                                           .has_length = x->has_body_length,
+                                           .length = length,
+                                           .upgrades = x->wants_upgrade,
+                                           .note = buf_slice(&note) };
+    enum err refused = relay_begin(pool, &forwarded->relay, &request, &relay_ops, why);
+    buf_finish(&target);
+    buf_finish(&note);
+    return refused;
+}
+
+/* Sends what is kept of the body, and lets the rest come. */
+static void send_kept(struct forwarded *forwarded)
+{
+    forwarded->state = FORWARDED_SENT;
+    relay_write(&forwarded->relay, buf_slice(&forwarded->kept));
+    if (forwarded->complete)
+        relay_finish(&forwarded->relay);
+    else
+        http_body_resume(forwarded->call->x);
+}
+
+static struct relay_pool *leader_of(const struct forwarding *all)
+{
+    const struct api_options *options = api_options(all->api);
+    return options->leader ? options->leader(options->owner) : NULL;
+}
+
+/* Refuses the call if its head is malformed; otherwise, it is sent or waits. */
+static void send_or_wait(struct forwarded *forwarded)
+{
+    struct relay_pool *pool = leader_of(forwarded->all);
+    struct failure why;
+    enum err refused = pool ? begin_relay(forwarded, pool, &why) : ERR_DRAINING;
+    if (!refused) {
+        send_kept(forwarded);
+    } else if (refused == ERR_INVALID) {
+        struct api_call *call = let_go(forwarded);
+        call->why = why;
+        api_reply_error(call, refused);
+    } else if (refused == ERR_BUSY) {
+        refuse(forwarded, why.text);
+    } else if (now_of(forwarded->all) >= forwarded->until_ms) {
+        refuse(forwarded, "no gateway leads");
+    } else {
+        wait_for_leader(forwarded, LOOK_MS);
+    }
+}
+
+/* ---- waiting ---- */
+
+/* A call of which only a part has arrived, and is kept, enters once all of it has. */
+static void enter_here(struct forwarded *forwarded)
+{
+    struct exchange *x = forwarded->call->x;
+    if (!forwarded->keeps) {
+        refuse(forwarded, "this gateway has just taken the lead");
+    } else if (forwarded->complete || !x->body_len) {
+        bool complete = forwarded->complete;
+        forwarding_enter_fn *enter = forwarded->all->enter;
+        struct buf kept = forwarded->kept;
+        forwarded->kept = (struct buf){ 0 };
+        struct api_call *call = let_go(forwarded);
+        call->kept = kept;
+        identity_unref(call->identity);
+        call->identity = NULL;
+        enter(call, complete);
+    } else {
+        wait_for_leader(forwarded, LOOK_MS);
+        http_body_resume(x);
+    }
+}
+
+static void look(struct forwarded *forwarded)
+{
+    if (api_not_ready(forwarded->all->api))
+        send_or_wait(forwarded);
+    else
+        enter_here(forwarded);
+}
+
+static void on_look(struct timer *timer)
+{
+    look(container_of(timer, struct forwarded, timer));
+}
+
+static void wait_for_leader(struct forwarded *forwarded, int64_t ms)
+{
+    forwarded->state = FORWARDED_WAITS;
+    loop_set_timer(forwarded->all->loop, &forwarded->timer, forwarded->all->kind, ms);
+}
+
+void forwarding_look(struct forwarding *forwarding)
+{
+    list_each (link, &forwarding->calls) {
+        struct forwarded *forwarded = container_of(link, struct forwarded, link);
+        if (forwarded->state == FORWARDED_WAITS)
+            wait_for_leader(forwarded, 0);
+    }
+}
+
+/* ---- events of the exchange ---- */
+
+static void keep(struct forwarded *forwarded, struct slice piece)
+{
+    if (!forwarded->keeps)
+        return;
+    forwarded->keeps = forwarded->kept.len + piece.len <= KEPT_MAX;
+    if (forwarded->keeps)
+        buf_add(&forwarded->kept, piece);
+    else
+        buf_finish(&forwarded->kept);
+}
+
+void forwarding_take_body(struct api_call *call, struct slice piece)
+{
+    struct forwarded *forwarded = call->forwarded;
+    if (forwarded->state == FORWARDED_WAITS) {
+        buf_add(&forwarded->kept, piece); /* all of it: it is still to be sent */
+        if (forwarded->kept.len >= KEPT_MAX / 2)
+            http_body_pause(call->x);
+        return;
+    }
+    keep(forwarded, piece);
+    if (!relay_write(&forwarded->relay, piece))
+        http_body_pause(call->x);
+}
+
+void forwarding_take_end(struct api_call *call)
+{
+    struct forwarded *forwarded = call->forwarded;
+    forwarded->complete = true;
+    relay_finish(&forwarded->relay);
+}
+
+/* The leader decides what a call in progress is still worth. */
+static void on_gone(struct api_call *call)
+{
+    struct forwarded *forwarded = call->forwarded;
+    if (forwarded->state == FORWARDED_ANSWERS && !forwarded->is_short)
+        end_stream(forwarded, false);
+    else if (forwarded->state == FORWARDED_WAITS || !forwarded->complete)
+        end_gone(forwarded);
+    else
+        relay_leave(&forwarded->relay);
+}
+
+/* A held call ends at the leader as if its client had left. */
+static void on_drain(struct api_call *call)
+{
+    struct forwarded *forwarded = call->forwarded;
+    if (forwarded->state == FORWARDED_WAITS)
+        refuse(forwarded, "draining");
+    else if (forwarded->complete)
+        relay_leave(&forwarded->relay);
+}
+
+/* ---- shares ---- */
+
+/* Finds the project of a credential that is known here. The leader judges it. */
+static struct project *find_project(struct api_call *call)
+{
+    struct slice header = http_header(call->x, "authorization");
+    struct failure why;
+    int64_t now = loop_wall_ms(engine_loop(call->api->engine));
+    if (!header.ptr ||
+        auth_identify(call->api->auth, header, call->x->peer, now, &call->identity, &why))
+        return NULL;
+    http_trust(call->x);
+    if (call->identity->account)
+        return call->identity->account->project;
+    return call->identity->secret ? call->identity->secret->project : NULL;
+}
+
+static size_t count_others(const struct forwarding *all, const struct exchange *x)
+{
+    size_t count = 0;
+    list_each (link, &all->calls) {
+        const struct forwarded *other = container_of(link, struct forwarded, link);
+        count += other->share == &all->others && other->call &&
+                 !strcmp(other->call->x->peer, x->peer);
+    }
+    return count;
+}
+
+/* Returns NULL if too many calls of the project, or of the client, are in progress. */
+static struct quota *find_share(struct forwarding *all, struct api_call *call)
+{
+    struct project *project = find_project(call);
+    struct quota *share = project ? &project->forwarded : &all->others;
+    if (project)
+        share->limit = PROJECT_MAX;
+    else if (!call->x->hidden && count_others(all, call->x) >= OTHER_CLIENT_MAX)
+        return NULL;
+    return quota_has(share, 1) ? share : NULL;
+}
+
+/* ---- beginning ---- */
+
+static void set_limits(struct api_call *call)
+{
+    const struct route *route = call->route;
+    call->x->body_limit = route ? route->body_limit : UNKNOWN_BODY;
+    call->x->slow_body = route && route->auth & BODY_SLOW;
+    call->x->stream_body = true;
+}
+
+static void generate_key(struct forwarded *forwarded)
+{
+    const struct route *route = forwarded->call->route;
+    if (!route || !route->claims || http_header(forwarded->call->x, request_key).ptr)
+        return;
+    snprintf(forwarded->key, sizeof(forwarded->key), "%016llx%016llx",
+             (unsigned long long)random_below(UINT64_MAX),
+             (unsigned long long)random_below(UINT64_MAX));
+}
+
+static struct forwarded *forwarded_create(struct forwarding *all, struct api_call *call,
+                                          struct quota *share)
+{
+    struct forwarded *forwarded = mem_new(struct forwarded);
+    forwarded->all = all;
+    forwarded->call = call;
+    forwarded->share = share;
+    forwarded->keeps = true;
+    forwarded->until_ms = now_of(all) + WAIT_MS;
+    quota_take(share, 1);
+    metric_add(M_FORWARDED, 1);
+    metric_add(M_FORWARDED_NOW, 1);
+    list_append(&all->calls, &forwarded->link);
+    call->forwarded = forwarded;
+    call->on_gone = on_gone;
+    call->on_drained = on_drained;
+    call->bears_doubt = true;
+    api_hold(call, on_drain);
+    generate_key(forwarded);
+    return forwarded;
+}
+
+bool forwarding_take(struct forwarding *forwarding, struct api_call *call)
+{
+    if (!api_options(forwarding->api)->leader || call->x->method == HTTP_OTHER_)
+        return false;
+    struct quota *share = find_share(forwarding, call);
+    if (!share) {
+        explain(&call->why, ERR_BUSY, "Too many calls wait for the gateway that leads");
+        api_reply_error(call, ERR_BUSY);
+        return true;
+    }
+    set_limits(call);
+    send_or_wait(forwarded_create(forwarding, call, share));
+    return true;
+}
+
+/* ---- making ---- */
+
+struct forwarding *forwarding_create(struct api *api, forwarding_enter_fn *enter)
+{
+    struct forwarding *forwarding = mem_new(struct forwarding);
+    forwarding->api = api;
+    forwarding->loop = engine_loop(api->engine);
+    forwarding->enter = enter;
+    forwarding->others.limit = OTHERS_MAX;
+    forwarding->kind = timers_kind(loop_timers(forwarding->loop), on_look);
+    list_init(&forwarding->calls);
+    return forwarding;
+}
+
+void forwarding_destroy(struct forwarding *forwarding)
+{
+    free(forwarding);
+}
+
+void forwarding_stop(struct forwarding *forwarding)
+{
+    list_each (link, &forwarding->calls) {
+        struct forwarded *forwarded = container_of(link, struct forwarded, link);
+        if (forwarded->tunnel)
+            tunnel_close(forwarded->tunnel);
+        else if (forwarded->state == FORWARDED_ANSWERS && !forwarded->is_short)
+            end_stream(forwarded, false);
+        else
+            refuse(forwarded, "stopping");
+    }
+}

@@ -1,0 +1,138 @@
+// Calls that a gateway that follows forwards to the leader: bodies and responses of each kind, sockets, clients that leave,
+// and a leader that is lost.
+import assert from "node:assert/strict";
+import crypto from "node:crypto";
+import { after, before, describe, test } from "node:test";
+
+import { EventStream } from "../support/js/event_stream.mjs";
+import { startFollowers } from "../support/js/followers.mjs";
+import { keys, until } from "../support/js/gateway.mjs";
+import { HttpClient } from "../support/js/http.mjs";
+import { NoticeSocket } from "../support/js/notices.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
+
+const MIB = 1 << 20;
+const TRIGGER = "/api/v1/tasks/task/trigger";
+
+describe("a follower", { timeout: 300_000 }, () => {
+  let leader, follower, gateways;
+  const cleanups = [];
+  before(async () => {
+    const all = await startFollowers({ after: (fn) => cleanups.push(fn) }, { names: ["a", "b"] });
+    ({ leader, gateways } = all);
+    [follower] = all.others;
+  });
+  after(async () => {
+    for (const gateway of gateways.toReversed()) await gateway.stop();
+    for (const fn of cleanups.toReversed()) await fn();
+  });
+
+  const target = ({ json: { presignedUrl } }) => presignedUrl.slice(new URL(presignedUrl).origin.length);
+
+  test("forwards writes and reads, which have the leader's responses", async () => {
+    const { status, json, text, headers } = await follower.post(TRIGGER, { payload: { n: 1 }, options: { tags: ["a"] } });
+    assert.equal(status, 200, text);
+    assert.match(headers["x-runs-seq"], /\./);
+    const [here, there] = await Promise.all([follower, leader].map((one) => one.get(`/api/v3/runs/${json.id}`)));
+    assert.equal(here.status, 200);
+    assert.equal(here.text, there.text);
+    for (const name of Object.keys(there.headers).filter((one) => one !== "date")) assert.equal(here.headers[name], there.headers[name], name);
+    const { json: batch } = await follower.post("/api/v1/tasks/batch", { items: [{ task: "task", payload: "1" }, { task: "task", payload: "2" }] });
+    assert.equal(batch.runs.length, 2);
+    assert.equal((await follower.put(`/api/v1/runs/${json.id}/metadata`, { metadata: { a: 1 } })).status, 200);
+    assert.equal((await follower.post(`/api/v2/runs/${json.id}/cancel`, {})).status, 200);
+    assert.equal((await leader.get(`/api/v3/runs/${json.id}`)).json.status, "CANCELED");
+    assert.ok(await follower.metric("runcast_forwarded_calls_total") >= 5);
+    assert.equal(await follower.metric("runcast_forwarded_calls"), 0);
+  });
+
+  test("lets the leader refuse: credentials, paths, methods, bodies", async () => {
+    const calls = [["GET", "/api/v1/projects", { key: "tr_prod_wrong" }], ["GET", "/api/v1/nothing"], ["PATCH", "/api/v1/queues/a"],
+      ["POST", TRIGGER, { body: "{" }], ["GET", "/api/v3/runs/run_missing"], ["POST", "/api/v1/nothing", { body: "x".repeat(1000) }], ["POST", "/api/v1/queues/a/pause", { body: "x".repeat(2 * MIB) }]];
+    for (const [method, path, options] of calls) {
+      const [here, there] = await Promise.all([follower, leader].map((one) => new HttpClient(one.url, keys.dev).request(method, path, options)));
+      assert.deepEqual([path, here.status, here.text], [path, there.status, there.text]);
+    }
+  });
+
+  test("does not accept the header with which gateways forward", async () => {
+    const headers = { "X-Runcast-Forwarded": "203.0.113.9 -- AAAAAAAAAAAAAAAAAAAAAA" };
+    for (const gateway of gateways) {
+      const { status, text } = await gateway.http.request("GET", "/api/v1/projects", { headers });
+      assert.equal(status, 400);
+      assert.match(text, /is not for clients/);
+    }
+  });
+
+  test("forwards long bodies and responses byte for byte", async () => {
+    for (const length of [0, 1, 16 * 1024, 16 * 1024 + 1, MIB, 10 * MIB]) {
+      const bytes = crypto.randomBytes(length);
+      const upload = target(await follower.put(`/api/v2/packets/a/${length}`));
+      assert.equal((await fetch(new URL(upload, follower.url), { method: "PUT", body: bytes })).status, 200);
+      const url = new URL(target(await follower.get(`/api/v1/packets/a/${length}`)), follower.url);
+      const head = await fetch(url, { method: "HEAD" });
+      assert.equal(head.headers.get("content-length"), String(length));
+      const answer = await fetch(url);
+      assert.equal(answer.headers.get("content-length"), String(length));
+      assert.ok(Buffer.from(await answer.arrayBuffer()).equals(bytes), `${length} bytes`);
+    }
+    const payload = "x".repeat(MIB);
+    const { json: { id } } = await follower.post(TRIGGER, { payload });
+    assert.equal((await follower.get(`/api/v3/runs/${id}`)).json.payload, payload);
+  });
+
+  test("holds back the leader while a client does not read", async (t) => {
+    const length = 10 * MIB;
+    const upload = target(await leader.put("/api/v2/packets/long"));
+    assert.equal((await fetch(new URL(upload, leader.url), { method: "PUT", body: Buffer.alloc(length, "x") })).status, 200);
+    const reader = await follower.connect();
+    t.after(() => reader.destroy());
+    reader.socket.once("data", () => reader.pause());
+    const before = await follower.metric("process_resident_memory_bytes");
+    reader.send(`GET ${target(await follower.get("/api/v1/packets/long"))} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    await reader.read((text) => text.includes("\r\n\r\n"), { what: "the head" });
+    assert.equal((await follower.post(TRIGGER, { payload: 1 })).status, 200);
+    assert.ok(await follower.metric("process_resident_memory_bytes") - before < 5 * MIB);
+    reader.resume();
+    await until(() => reader.received.length > length, { what: "all of it" });
+  });
+
+  test("forwards a body that comes in pieces, and streams", async (t) => {
+    const { json: { id } } = await follower.post(TRIGGER, { payload: "1" });
+    const path = `/realtime/v1/streams/${id}/tokens`;
+    const stream = await EventStream.open(follower.url + path, { headers: { authorization: `Bearer ${keys.dev}` } });
+    t.after(() => stream.cut());
+    assert.equal(stream.status, 200, stream.text);
+    const append = (part) => follower.post(`/realtime/v1/streams/${id}/self/tokens/append`, part, { headers: { "content-type": "text/plain" } });
+    for (const part of ["one", "two"]) {
+      assert.equal((await append(part)).status, 200);
+      await until(() => JSON.stringify(stream.events).includes(part), { what: part });
+    }
+    assert.ok(await follower.metric("runcast_forwarded_calls") >= 1);
+    stream.cut();
+    await until(async () => await follower.metric("runcast_forwarded_calls") === 0, { what: "its end" });
+  });
+
+  test("forwards sockets of workers, and their steps", async (t) => {
+    const worker = await Worker.register(follower, { tasks: ["hello"] });
+    const id = await worker.trigger("hello");
+    const socket = await NoticeSocket.connect(follower, { t, runs: [id] });
+    const attempt = await worker.take(id);
+    await socket.notice(id);
+    await attempt.complete({ ok: true, output: "1", outputType: "application/json" });
+    assert.equal((await worker.show(id)).a, "COMPLETED");
+    assert.equal(await leader.metric("runcast_notice_sockets"), 1);
+    socket.ws.cut();
+    await until(async () => await leader.metric("runcast_notice_sockets") === 0, { what: "the leader closes it" });
+  });
+
+  test("ends a held call at the leader when its client leaves", async () => {
+    const worker = await Worker.register(follower, { tasks: ["held"] });
+    const client = new HttpClient(follower.url, keys.dev);
+    const held = client.request("POST", "/engine/v1/dev/dequeue", { body: { currentWorker: worker.id, oldWorkers: [] } });
+    await until(async () => await follower.metric("runcast_forwarded_calls") === 1, { what: "it is held" });
+    client.close();
+    await assert.rejects(held);
+    await until(async () => await follower.metric("runcast_forwarded_calls") === 0, { what: "its end" });
+  });
+});
