@@ -4,9 +4,10 @@ import assert from "node:assert/strict";
 import crypto from "node:crypto";
 import { after, before, describe, test } from "node:test";
 
+import { storedRuns, Writers } from "../support/js/acknowledged.mjs";
 import { EventStream } from "../support/js/event_stream.mjs";
 import { startFollowers } from "../support/js/followers.mjs";
-import { keys, until } from "../support/js/gateway.mjs";
+import { keys, sleep, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
 import { NoticeSocket } from "../support/js/notices.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
@@ -136,3 +137,46 @@ describe("a follower", { timeout: 300_000 }, () => {
     await until(async () => await follower.metric("runcast_forwarded_calls") === 0, { what: "its end" });
   });
 });
+
+/** Triggers runs one after the other, each once and without a key, as curl does. stop() returns the names that were
+ *  acknowledged, and the responses to others. */
+function callOnce(url, prefix) {
+  const http = new HttpClient(url, keys.prod), acknowledged = [], refused = [];
+  let stopped = false;
+  const work = (async () => {
+    for (let n = 0; !stopped; n++, await sleep(5)) {
+      const name = `${prefix}${n}`;
+      const reply = await http.request("POST", TRIGGER, { body: { payload: { name } } }).catch((error) => ({ status: 0, text: error.code, headers: {} }));
+      if (reply.status === 200) acknowledged.push(name); else refused.push({ name, ...reply });
+    }
+  })();
+  return { stop: async () => { stopped = true; await work; http.close(); return { acknowledged, refused }; } };
+}
+
+for (const [what, end] of [["is killed", (leader) => leader.kill()], ["ends well", (leader) => leader.stop()]]) {
+  test(`calls at followers are executed once when the leader ${what}`, { timeout: 300_000 }, async (t) => {
+    const { postgres, leader, others } = await startFollowers(t);
+    const writers = others.map((other) => new Writers(other.url));
+    t.after(() => { for (const one of writers) one.giveUp(); });
+    for (const one of writers) await one.untilServed();
+    const callers = others.map((other, at) => callOnce(other.url, `once-${at}:`));
+    const reader = new HttpClient(others[0].url, keys.prod), reads = [];
+    let reading = true;
+    const read = (async () => { for (; reading; await sleep(5)) reads.push((await reader.request("GET", "/api/v1/queues")).status); })();
+
+    await end(leader);
+    for (const one of writers) t.diagnostic(`served again after ${await one.untilServed(60_000)} ms; refused: ${JSON.stringify([...one.refusals])}`);
+    reading = false;
+    await read;
+    t.diagnostic(`statuses of ${reads.length} reads: ${[...new Set(reads)]}`);
+    for (const one of writers) { await one.stop(); one.judge(postgres); }
+    const once = await Promise.all(callers.map((caller) => caller.stop())), stored = storedRuns(postgres, "once-");
+    for (const { acknowledged, refused } of once) {
+      t.diagnostic(`${acknowledged.length} were acknowledged without a key; others: ${JSON.stringify(refused.map(({ name, status, text, headers }) => [name, status, text.slice(0, 80), headers["x-should-retry"]]))}`);
+      for (const name of acknowledged) assert.ok(stored.has(name), `${name} is stored`);
+    }
+    for (const other of others) assert.doesNotMatch(other.stderr, /"level":"error"/);
+    const [first] = others.filter((other) => other.stderr.includes('"event":"leads"'));
+    for (const other of others.toSorted((x) => x === first ? 1 : -1)) await other.stop();
+  });
+}

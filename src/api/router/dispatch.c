@@ -290,6 +290,8 @@ static bool admit(struct api_call *call, struct buf *allow)
     enum err refused = OK;
 
     if (!(route && route->auth == AUTH_NONE) && (refused = api_check_ready(call))) {
+        if (x->relayed)
+            api_add_header(call, RELAYED_UNTAKEN, SLICE("1"));
         api_reply_error(call, refused);
     } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
         if (!api_confirm_credential(call))

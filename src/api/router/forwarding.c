@@ -64,6 +64,7 @@ struct forwarded {
     struct buf lines;       /* its header lines */
     struct buf body;        /* of a short response */
     bool is_short;
+    bool is_untaken;       /* it says that nothing was executed */
     struct tunnel *tunnel; /* NULL: none */
     struct list link;      // forwarding::calls
 };
@@ -172,9 +173,11 @@ static void keep_lines(struct forwarded *forwarded, const struct http_header *he
 {
     bool switches = forwarded->status == 101;
     for (size_t i = 0; i < count; i++)
-        if (!http_name_is(headers[i].name, "date") &&
-            (switches || (!is_hop_header(headers[i].name) &&
-                          !http_name_is(headers[i].name, "upgrade"))))
+        if (http_name_is(headers[i].name, RELAYED_UNTAKEN))
+            forwarded->is_untaken = true;
+        else if (!http_name_is(headers[i].name, "date") &&
+                 (switches || (!is_hop_header(headers[i].name) &&
+                               !http_name_is(headers[i].name, "upgrade"))))
             add_line(&forwarded->lines, headers[i].name, headers[i].value);
 }
 
@@ -326,21 +329,40 @@ static void on_piece(struct relay *relay, struct slice piece)
 
 static void wait_for_leader(struct forwarded *forwarded, int64_t ms);
 
-/* The call may be sent again: nothing of the response was passed on. */
-static void try_again(struct forwarded *forwarded, const char *why)
+static bool may_try_again(const struct forwarded *forwarded)
 {
-    struct api_call *call = forwarded->call;
+    bool is_safe = !forwarded->was_sent || repeats_safely(forwarded->call);
+    return is_safe && forwarded->keeps && now_of(forwarded->all) < forwarded->until_ms;
+}
+
+/* Forgets the response, of which nothing was passed on. */
+static void try_again(struct forwarded *forwarded)
+{
+    metric_add(M_FORWARDED_AGAIN, 1);
+    buf_clear(&forwarded->lines);
+    buf_clear(&forwarded->body);
+    forwarded->is_short = forwarded->is_untaken = false;
+    wait_for_leader(forwarded, LOOK_MS);
+}
+
+static void end_without_response(struct forwarded *forwarded, const char *why)
+{
     forwarded->was_sent |= forwarded->relay.was_sent;
-    bool is_safe = !forwarded->was_sent || repeats_safely(call);
-    if (call->x->gone) {
+    if (forwarded->call->x->gone)
         end_gone(forwarded);
-    } else if (!is_safe || !forwarded->keeps ||
-               now_of(forwarded->all) >= forwarded->until_ms) {
+    else if (may_try_again(forwarded))
+        try_again(forwarded);
+    else
         refuse(forwarded, why);
-    } else {
-        metric_add(M_FORWARDED_AGAIN, 1);
-        wait_for_leader(forwarded, LOOK_MS);
-    }
+}
+
+static void end_short(struct forwarded *forwarded)
+{
+    bool is_gone = forwarded->call->x->gone;
+    if (forwarded->is_untaken && !is_gone && may_try_again(forwarded))
+        try_again(forwarded);
+    else
+        reply_short(forwarded);
 }
 
 static void on_end(struct relay *relay, enum err error, const char *why)
@@ -351,9 +373,9 @@ static void on_end(struct relay *relay, enum err error, const char *why)
     else if (forwarded->state == FORWARDED_ANSWERS && !forwarded->is_short)
         end_stream(forwarded, !error);
     else if (error)
-        try_again(forwarded, why);
+        end_without_response(forwarded, why);
     else
-        reply_short(forwarded);
+        end_short(forwarded);
 }
 
 static const struct relay_ops relay_ops = { on_ready, on_head, on_piece, on_end };

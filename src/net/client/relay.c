@@ -396,8 +396,7 @@ static void on_end(struct channel *channel, enum err error)
         fail(conn, error, channel->why.text);
     else if (relay && relay->is_tunnel)
         end_whole(conn, false);
-    else if (relay && conn->state == CONN_READY &&
-             answer_end(&conn->answer) == ANSWER_WHOLE)
+    else if (relay && relay->has_head && answer_end(&conn->answer) == ANSWER_WHOLE)
         end_whole(conn, false);
     else
         fail(conn, ERR_LOST, "the connection closed before the end of the response");

@@ -11,6 +11,10 @@
  * it. */
 #define RELAYED_HEADER "x-runcast-forwarded"
 
+/* A header of a 503 for a relayed request: nothing of it was executed, so another server may
+ * get it. */
+#define RELAYED_UNTAKEN "x-runcast-untaken"
+
 /* Appends where the request came from. */
 void relayed_write(const struct exchange *x, struct buf *out);
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/vault/secret.h"
+#include "net/http/relayed.h"
 #include "server/peers/call_wire.h"
 #include "server/peers/peer_wire.h"
 
@@ -79,7 +80,7 @@ static bool leads(struct callers *callers, struct exchange *x)
 {
     if (callers->options.leader_id(callers->options.owner))
         return true;
-    reply_last(x, 503, SLICE("retry-after: 1\r\n"));
+    reply_last(x, 503, SLICE("retry-after: 1\r\n" RELAYED_UNTAKEN ": 1\r\n"));
     return false;
 }
 

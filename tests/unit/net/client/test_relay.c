@@ -301,6 +301,24 @@ static void bytes_on_an_idle_connection_close_it(void **state)
     far_close(&next);
 }
 
+/* The end of the connection arrives between relay_begin and the end of that turn. */
+static void a_request_on_a_connection_that_has_ended_is_not_sent(void **state)
+{
+    struct far far;
+    (void)state;
+    begin(&call, (struct relay_request){ 0 });
+    relay_finish(&call.relay);
+    far_accept(&world, &far);
+    far_await(&world, &far, "\r\n\r\n");
+    far_say(&world, &far, "HTTP/1.1 204 No\r\n\r\n");
+    expect(&call, 204, "");
+    far_close(&far);
+    begin(&other, (struct relay_request){ 0 });
+    relay_finish(&other.relay);
+    expect_error(&other, ERR_LOST, "before the end of the response");
+    assert_int_equal(other.heads, 0);
+}
+
 static void an_idle_connection_is_closed_in_time(void **state)
 {
     struct far far;
@@ -754,6 +772,7 @@ int main(void)
         TEST(each_request_in_progress_has_its_own_connection),
         TEST(a_connection_in_doubt_is_closed),
         TEST(bytes_on_an_idle_connection_close_it),
+        TEST(a_request_on_a_connection_that_has_ended_is_not_sent),
         TEST(an_idle_connection_is_closed_in_time),
         TEST(requests_in_progress_outlive_the_close_of_their_pool),
         TEST(a_server_that_reads_slowly_holds_back_the_body),
