@@ -70,7 +70,7 @@ class Clients {
   }
 }
 
-const oneOf = (gateways) => until(async () => { for (const one of gateways) if (await one.isReady()) return one; }, { what: "another one leads", timeoutMs: 60_000 });
+const oneOf = (gateways) => until(async () => { for (const one of gateways) if (await one.leads()) return one; }, { what: "another one leads", timeoutMs: 60_000 });
 
 for (const [what, end] of [
   ["is killed", (leader) => leader.kill()],

@@ -120,7 +120,7 @@ test("a follower takes the lead, and the others follow it", { timeout: 300_000 }
   await write(leader, 100);
   await agree(leader, gateways.slice(1));
   await leader.kill();
-  const next = await until(async () => { for (const one of gateways.slice(1)) if (await one.isReady()) return one; }, { what: "another one leads" });
+  const next = await until(async () => { for (const one of gateways.slice(1)) if (await one.leads()) return one; }, { what: "another one leads" });
   await leader.restart({ ready: false });
   const others = gateways.filter((one) => one !== next);
   for (const other of others) await follows(other);
@@ -131,7 +131,7 @@ test("a follower takes the lead, and the others follow it", { timeout: 300_000 }
   // Handed over: the other one follows the next leader.
   await next.stop();
   const [last, other] = await until(async () => {
-    const ready = await Promise.all(others.map((one) => one.isReady()));
+    const ready = await Promise.all(others.map((one) => one.leads()));
     return ready.includes(true) && [others[ready.indexOf(true)], others[ready.indexOf(false)]];
   }, { what: "one of the last two leads" });
   await follows(other);
@@ -178,7 +178,7 @@ test("a follower with another epoch of the database restarts, and follows once t
   await until(() => b.stderr.includes("another epoch"), { what: "the follower sees another epoch" });
   assert.equal(await b.metric("runcast_follows").catch(() => 0), 0);
   await leader.kill();
-  await until(() => b.isReady(), { what: "the follower leads" });
+  await until(() => b.leads(), { what: "the follower leads" });
   await leader.restart({ ready: false });
   await follows(leader);
   await agree(b, [leader]);

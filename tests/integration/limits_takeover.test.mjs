@@ -195,8 +195,7 @@ for (const isFollowed of [false, true]) {
         await after(30);
         rest = true; // so that runs are left for the next change
         await back();
-        await standsBy(from);
-        if (isFollowed) await follows(from);
+        await (isFollowed ? follows : standsBy)(from);
         rest = false;
       }
       await rated.more();

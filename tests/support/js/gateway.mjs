@@ -198,6 +198,9 @@ class Gateway {
     return (await this.http.request("GET", "/readyz").catch(() => ({}))).status === 200;
   }
 
+  /** Returns true if it leads, and has everything in memory. A gateway that follows is ready, too. */
+  async leads() { return await this.metric("runcast_leads") === 1 && this.isReady(); }
+
   /** Sends SIGTERM. Throws unless the process exits with status 0; after a sanitizer report it does not. */
   async stop({ timeoutMs = 60_000 } = {}) {
     this.http.close();

@@ -25,8 +25,8 @@ const serversOf = (url, gateways) => async () => {
 };
 
 /** Starts HAProxy, which passes connections on to the gateway that is ready. It counts every server as up until it has
- *  checked it, so this waits until it has found out which gateway stands by. */
-async function startHaproxy(t, gateways) {
+ *  checked it, so this waits until it has found out which gateway stands by. ready: those that are ready. */
+async function startHaproxy(t, gateways, { ready }) {
   const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.conf");
   const up = ["gateways", "standbys"].map((backend) => `"${backend}":[${gateways.map((_, i) => `%[srv_is_up(${backend}/g${i})]`)}]`);
   const lines = gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n");
@@ -51,7 +51,7 @@ ${backends.join("\n")}
   t?.after(end);
   process.on("exit", end);
   const url = `http://127.0.0.1:${port}`, servers = serversOf(url, gateways);
-  await until(async () => String((await servers().catch(() => ({}))).gateways) === gateways[0].name, { what: "HAProxy has found the leader" });
+  await until(async () => String((await servers().catch(() => ({}))).gateways) === String(ready.map(({ name }) => name)), { what: "HAProxy has found the gateways that are ready" });
   return { port, url, servers };
 }
 
@@ -67,9 +67,8 @@ export async function startTwoGateways(t, { isFollowed = false, options = [], ..
     gateways.push(Object.assign(gateway, { relay, name }));
   }
   const [leader, other] = gateways;
-  await standsBy(other);
-  if (isFollowed) await follows(other);
-  return { postgres, leader, other, ...await startHaproxy(t, gateways) };
+  await (isFollowed ? follows : standsBy)(other);
+  return { postgres, leader, other, ...await startHaproxy(t, gateways, { ready: isFollowed ? gateways : [leader] }) };
 }
 
 export const standsBy = (gateway) => until(async () => {
