@@ -267,12 +267,18 @@ void engine_stop_following(struct engine *engine)
     }
 }
 
+void engine_note_newest(struct engine *engine, const char *id, int64_t created_ms)
+{
+    if (*id)
+        text_note_id(id, engine->last_id);
+    if (engine->newest_ms < created_ms)
+        engine->newest_ms = created_ms;
+}
+
 /* Sets no timer: no deadline is due before everything is in memory; the sweep sets them. */
 static void decide_from_now(struct engine *engine, struct tracked *run)
 {
-    text_note_id(run->run.id, engine->last_id);
-    if (run->run.created_at > engine->newest_ms)
-        engine->newest_ms = run->run.created_at;
+    engine_note_newest(engine, run->run.id, run->run.created_at);
     run->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
     debounce_keys_note(engine, run);
     singletons_note(run);

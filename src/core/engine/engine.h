@@ -161,6 +161,10 @@ void engine_load_run(struct engine *engine, struct environment *env, struct run 
  * got to, 0 at the first call. */
 bool engine_take_over(struct engine *engine, struct environment *env, uint64_t *at);
 
+/* Ids and creation times of runs that are made from now on come after these, too, which another
+ * gateway has made. Ignores "" and 0. */
+void engine_note_newest(struct engine *engine, const char *id, int64_t created_ms);
+
 /* Call it when the store fails. Commands parked at an outstanding commit were not sent to
  * the store; they end with ERR_STORE. */
 void engine_refuse_waiting(struct engine *engine);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 struct waiting_frame {
     struct repl_frame frame;
@@ -257,6 +258,13 @@ static const struct run *restore_before(struct replica *replica, struct environm
     return known ? &known->run : NULL;
 }
 
+static void note_newest(struct replica *replica, const struct run *run)
+{
+    text_note_id(run->id, replica->newest_id);
+    if (replica->newest_ms < run->created_at)
+        replica->newest_ms = run->created_at;
+}
+
 /* Returns false if memory lacks the run. */
 static bool put(struct replica *replica, struct environment *env, struct repl_run *change)
 {
@@ -266,6 +274,8 @@ static bool put(struct replica *replica, struct environment *env, struct repl_ru
         return false;
     if (known)
         repl_run_complete(change, known);
+    else
+        note_newest(replica, &change->run);
     run_share_names(&change->run);
     environment_put(env, &change->run, change->seq);
     return true;

@@ -89,9 +89,12 @@ struct replica {
     struct store *store;
     struct replica_options options;
     enum replica_state state;
-    struct repl_head head;        /* of the leader; of the last one while OFF */
-    uint64_t answered;            /* number of the last ask that a beat has answered */
-    uint64_t changes, bytes;      /* so far: applied; received */
+    struct repl_head head;   /* of the leader; of the last one while OFF */
+    uint64_t answered;       /* number of the last ask that a beat has answered */
+    uint64_t changes, bytes; /* so far: applied; received */
+    /* Newest of all runs that were created since, even if they have left memory. */
+    char newest_id[ID_MAX];
+    int64_t newest_ms;            /* Unix ms; of a creation */
     uint64_t equals, differences; /* so far: of sums that were compared */
 
     /* Private to replica.c. */

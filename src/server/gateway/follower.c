@@ -20,6 +20,8 @@
 enum {
     IDLE_EVERY_MS = 1, /* between looks at whether the reads for following have ended */
     READS_MAX = 20,    /* of all accounts, because others were written meanwhile */
+    /* Twice as long as the clock of a leader may differ from that of the database. */
+    KNOWS_NEWEST_MS = 60 * 1000,
     /* Before a restart: the older history may be that of the leader. */
     HISTORY_MS = 5 * 1000,
 };
@@ -29,8 +31,9 @@ struct follower {
     struct follower_options options;
     struct following *following;
     struct followed_accounts *accounts;
-    bool serves;     /* api_follow was called */
-    bool is_certain; /* as reported to the api */
+    bool serves;      /* api_follow was called */
+    int64_t since_ms; /* of that, monotonic */
+    bool is_certain;  /* as reported to the api */
     bool takes_lead, ended;
     struct timer trust;     /* when it ends */
     struct timer idle;      /* takes_lead: until the reads for following have ended */
@@ -72,6 +75,12 @@ int64_t follower_left_ms(const struct follower *follower)
     return may ? following_left_ms(follower->following) : 0;
 }
 
+bool follower_knows_newest(const struct follower *follower)
+{
+    return follower->serves &&
+           loop_now_ms(follower->loop) - follower->since_ms >= KNOWS_NEWEST_MS;
+}
+
 bool follower_serves(const struct follower *follower)
 {
     return follower->serves && !follower->ended && !follower->takes_lead;
@@ -81,6 +90,8 @@ static void begin_certainty(struct follower *follower)
 {
     bool is_first = !follower->serves;
     follower->is_certain = follower->serves = true;
+    if (is_first)
+        follower->since_ms = loop_now_ms(follower->loop);
     if (is_first)
         api_follow(follower->options.api);
     else
@@ -333,6 +344,8 @@ static void report_loaded(struct deferred *deferred)
 static void on_loaded(void *owner, enum err status)
 {
     struct follower *follower = owner;
+    const struct replica *replica = replica_of(follower);
+    engine_note_newest(follower->options.engine, replica->newest_id, replica->newest_ms);
     follower->status = status;
     loop_defer(follower->loop, &follower->loaded);
 }

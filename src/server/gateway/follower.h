@@ -45,6 +45,10 @@ int64_t follower_left_ms(const struct follower *follower);
 /* Returns true once memory has been current, and api_follow was called. */
 bool follower_serves(const struct follower *follower);
 
+/* Returns true if it has followed for so long that runs which are not in memory are older than
+ * those that this gateway would create, whatever the clock of the leader was. */
+bool follower_knows_newest(const struct follower *follower);
+
 /* Asks the leader for its position, and returns the number of the question (certainty::ask). */
 uint64_t follower_ask(struct follower *follower);
 

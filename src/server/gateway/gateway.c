@@ -77,7 +77,7 @@ struct gateway {
     enum phase phase;
     bool loading; /* a load_* is in progress */
     /* It has followed a leader when it took the lead, and served clients. */
-    bool was_following, has_served;
+    bool was_following, has_served, knows_newest;
     struct load_accounts load_accounts;
     struct load_runs load_runs;
     struct timer timer; /* of the drain */
@@ -336,6 +336,7 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
                                              .api = gateway->api,
                                              .was_following = gateway->was_following,
                                              .all_is_there = gateway->has_served,
+                                             .knows_newest = gateway->knows_newest,
                                              .done = on_runs_loaded };
     load_runs_begin(&gateway->load_runs);
 }
@@ -362,6 +363,7 @@ static void on_taken(void *owner)
     struct gateway *gateway = owner;
     const struct follower *follower = replication_follower(gateway->replication);
     gateway->has_served = follower && follower_serves(follower);
+    gateway->knows_newest = follower && follower_knows_newest(follower);
     api_stand_by(gateway->api, leading_why_not(gateway->leading));
     metrics[M_LEADS] = 1;
     gateway->loading = true;

@@ -249,6 +249,15 @@ static void next_environment(struct load_runs *load)
     begin_environment(load);
 }
 
+static void begin_newest(struct load_runs *load, const struct environment *env)
+{
+    load->walk = (struct store_walk){ .kind = WALK_SETTLED,
+                                      .up_to = env->cold,
+                                      .newest_first = true };
+    load->until_ms = loop_now_ms(env->loop) + NEWEST_MS;
+    walk_page(load);
+}
+
 /* Adopts the runs of environments in memory: of many in a turn, if they have few. */
 static void take_over_some(struct deferred *deferred)
 {
@@ -259,6 +268,10 @@ static void take_over_some(struct deferred *deferred)
         if (env && engine_take_over(load->engine, env, &load->taken_over))
             break;
         load->taken_over = 0;
+        if (env && !load->knows_newest && !load->account->archived) {
+            begin_newest(load, env);
+            return;
+        }
         load->account = accounts_next(load->accounts, load->account);
     }
     begin_environment(load);
@@ -294,15 +307,6 @@ static struct environment *environment_of_page(const struct load_runs *load)
         env = environment_now(load);
     }
     return env;
-}
-
-static void begin_newest(struct load_runs *load, const struct environment *env)
-{
-    load->walk = (struct store_walk){ .kind = WALK_SETTLED,
-                                      .up_to = env->applied,
-                                      .newest_first = true };
-    load->until_ms = loop_now_ms(env->loop) + NEWEST_MS;
-    walk_page(load);
 }
 
 static void begin_taking(struct load_runs *load);

@@ -60,6 +60,7 @@ struct load_runs {
     /* Unfinished runs of environments in memory are there, because this gateway has followed a
      * leader: they are taken over. all_is_there: those of all environments are. */
     bool was_following, all_is_there;
+    bool knows_newest; /* the newest runs need not be read */
     void (*done)(struct load_runs *load, enum err status);
     struct failure why;
 

@@ -89,6 +89,20 @@ static void runs_are_placed_in_time_slices(void **state)
     engine_sweep(world->engine);
 }
 
+/* The clock of the leader before was ahead, and memory has none of its runs. */
+static void new_runs_come_after_those_of_the_leader_before(void **state)
+{
+    struct world *world = *state;
+    char last[ID_MAX] = "";
+    int64_t ahead_ms = loop_wall_ms(world->loop) + 20 * 1000;
+    text_make_next_id("run", ahead_ms, last);
+    engine_note_newest(world->engine, last, ahead_ms);
+    engine_note_newest(world->engine, "", 0);
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    assert_true(strcmp(got.id, last) > 0);
+    assert_true(run_now(world, got.id)->created_at >= ahead_ms);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
 
 int main(void)
@@ -99,6 +113,7 @@ int main(void)
         TEST(delay_ends_at_its_time),
         TEST(debounce_key_leads_to_its_run),
         TEST(runs_are_placed_in_time_slices),
+        TEST(new_runs_come_after_those_of_the_leader_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
