@@ -8,6 +8,7 @@ import { EventStream } from "../support/js/event_stream.mjs";
 import { polls } from "../support/js/fixture.mjs";
 import { agree, follows, startFollowers } from "../support/js/followers.mjs";
 import { keys, until } from "../support/js/gateway.mjs";
+import { HttpClient } from "../support/js/http.mjs";
 import { RunsMirror, RunsSocket } from "../support/js/runs.mjs";
 
 const POLL = "/realtime/v1/runs?tags=watched", key = keys.prod;
@@ -101,3 +102,24 @@ for (const [what, end] of [
     await next.stop();
   });
 }
+
+test("a follower that is stopped drains its own clients, and the leader leads on", { timeout: 120_000 }, async (t) => {
+  const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
+  const clients = await Clients.open(b, t);
+  await clients.untilSeen(await trigger(leader));
+  const http = new HttpClient(b.url, key); // stop() closes the other one
+  const held = http.request("GET", `${POLL}&offset=${clients.poll.headers["electric-offset"]}&handle=${clients.poll.headers["electric-handle"]}&live=true`, { headers: polls });
+  await until(async () => await b.metric("runcast_polls") === 1, { what: "the poll is held" });
+  const stopped = b.stop();
+  assert.ok([200, 503].includes((await held).status));
+  assert.equal((await clients.list.next("drain")).op, "drain");
+  await until(() => clients.closed && clients.list.ws.isClosed && clients.stream.ended, { what: "all clients are gone" });
+  assert.equal(clients.closed.code, 4200);
+  http.close();
+  await stopped;
+  assert.doesNotMatch(b.stderr, /"level":"error"/);
+  assert.doesNotMatch(b.stderr, /lead handed over/);
+  await trigger(leader);
+  assert.equal(leader.stderr.match(/"event":"leads"/g)?.length, 1);
+  await leader.stop();
+});
