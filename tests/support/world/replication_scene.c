@@ -120,6 +120,13 @@ static enum err take_document(void *owner, const struct document *document,
     return OK;
 }
 
+static enum err on_documents_end(void *owner, struct failure *why)
+{
+    struct replication_scene *scene = owner;
+    scene->document_ends++;
+    return scene->refuses_documents ? explain(why, ERR_INVALID, "a damaged document") : OK;
+}
+
 /* replica_accounts_read is called by pass. */
 static void read_accounts(void *owner)
 {
@@ -176,6 +183,7 @@ void scene_deliver(struct replication_scene *scene)
         replica_receive(&scene->replica, &sent->frame, 100);
         free(sent);
     }
+    replica_message_end(&scene->replica);
 }
 
 /* Delivers frames, and lets time pass, until nothing is left to do. */
@@ -185,7 +193,7 @@ void scene_pass(struct replication_scene *scene, int64_t ms)
     for (int i = 0; i < 20; i++) {
         scene_deliver(scene);
         if (scene->replica.reads_accounts)
-            replica_accounts_read(&scene->replica, 0, OK);
+            replica_accounts_read(&scene->replica, scene->accounts_seq, OK);
         world_pass(scene->world,
                    scene->replica.catch_up.is_active); /* 1 ms for each read */
     }
@@ -216,6 +224,7 @@ static void begin_follower(struct replication_scene *scene)
                                        .give_up = give_up,
                                        .find = find,
                                        .take_document = take_document,
+                                       .documents_end = on_documents_end,
                                        .read_accounts = read_accounts,
                                        .next = next_copy,
                                        .loaded = on_loaded,

@@ -34,6 +34,9 @@ struct replication_scene {
     unsigned runs_sent, payloads_sent, befores_sent;
     uint64_t account_version; /* of the only document of the accounts */
     unsigned account_reads;
+    uint64_t accounts_seq; /* the position that they were read at; 0: unknown */
+    unsigned document_ends;
+    bool refuses_documents; /* when they take effect */
 };
 
 /* For cmocka: *state becomes the scene. */

@@ -545,6 +545,71 @@ static void documents_of_accounts_travel(void **state)
     assert_same_memory(scene);
 }
 
+static void documents_take_effect_before_the_next_change(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    write_account(scene, 0);
+    write_account(scene, 1);
+    create(scene->world, "run_1", NULL);
+    scene_deliver(scene);
+    assert_int_equal(scene->document_ends, 1);
+    write_account(scene, 2);
+    scene_deliver(scene); /* nothing follows, but the message ends */
+    assert_int_equal(scene->document_ends, 2);
+    scene_deliver(scene);
+    assert_int_equal(scene->document_ends, 2);
+}
+
+static void documents_that_were_read_are_not_taken_again(void **state)
+{
+    struct replication_scene *scene = *state;
+    write_account(scene, 0);
+    scene->accounts_seq = 2; /* the read already has the next one */
+    scene_connect(scene);
+    write_account(scene, 1);
+    scene_pass(scene, 10);
+    assert_int_equal(scene->account_version, 0);
+    write_account(scene, 2);
+    scene_pass(scene, 10);
+    assert_int_equal(scene->account_version, 3);
+    assert_same_memory(scene);
+}
+
+static void refused_documents_are_read_again(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    unsigned reads = scene->account_reads;
+    scene->refuses_documents = true;
+    write_account(scene, 0);
+    scene_pass(scene, 10);
+    assert_string_equal(scene->ended, "a damaged document");
+    scene->refuses_documents = false;
+    scene_connect(scene);
+    assert_int_equal(scene->account_reads, reads + 1);
+    assert_same_memory(scene);
+}
+
+static void documents_without_effect_are_read_again(void **state)
+{
+    struct replication_scene *scene = *state;
+    struct bytes *name = bytes_create(SLICE("name"));
+    struct repl_frame frame = { .kind = REPL_DOCUMENT,
+                                .document = { ENV_INSTALLATION,
+                                              1,
+                                              { .kind = DOC_USER,
+                                                .name = name,
+                                                .body = bytes_ref(name),
+                                                .version = 1 } } };
+    scene_connect(scene);
+    unsigned reads = scene->account_reads;
+    replica_receive(&scene->replica, &frame, 100); /* its message has not ended */
+    assert_int_equal(scene->account_version, 1);
+    scene_connect(scene);
+    assert_int_equal(scene->account_reads, reads + 1);
+}
+
 /* The gateway has looked whether its commit was written: it was, with an unknown number. */
 static void accounts_are_read_after_a_commit_in_doubt(void **state)
 {
@@ -611,6 +676,10 @@ int main(void)
         TEST(equal_sums_are_silent),
         TEST(environment_that_differs_is_loaded_again),
         TEST(documents_of_accounts_travel),
+        TEST(documents_take_effect_before_the_next_change),
+        TEST(documents_that_were_read_are_not_taken_again),
+        TEST(refused_documents_are_read_again),
+        TEST(documents_without_effect_are_read_again),
         TEST(accounts_are_read_after_a_commit_in_doubt),
         TEST(accounts_are_read_after_a_gap),
     };
