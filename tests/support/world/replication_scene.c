@@ -135,7 +135,8 @@ static void read_accounts(void *owner)
 
 static void on_applied(void *owner, struct environment *env)
 {
-    const struct replication_scene *scene = owner;
+    struct replication_scene *scene = owner;
+    scene->ends_at_change = scene->document_ends;
     if (replica_was_left(&scene->replica, env->number))
         environment_clear(env);
     else if (environment_is_over_budget(env))

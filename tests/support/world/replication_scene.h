@@ -35,8 +35,8 @@ struct replication_scene {
     uint64_t account_version; /* of the only document of the accounts */
     unsigned account_reads;
     uint64_t accounts_seq; /* the position that they were read at; 0: unknown */
-    unsigned document_ends;
-    bool refuses_documents; /* when they take effect */
+    unsigned document_ends, ends_at_change; /* so far; when a change was applied last */
+    bool refuses_documents;                 /* when they take effect */
 };
 
 /* For cmocka: *state becomes the scene. */

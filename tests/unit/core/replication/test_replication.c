@@ -158,7 +158,7 @@ static void memory_ahead_of_the_leader_is_not_trusted(void **state)
     struct document_write write;
     struct bytes *name = bytes_create(SLICE("name"));
     create(scene->world, "run_1", "a");
-    fake_store_set_delay(scene->world->fake, 1000, 0);
+    fake_store_set_delay(scene->world->fake, 700, 0);
     document_write_begin(scene->world->engine, WORLD_ENV, DOC_VARIABLE, name, name, 0,
                          &write, on_written);
     scene_pass(scene, 500);
@@ -166,7 +166,7 @@ static void memory_ahead_of_the_leader_is_not_trusted(void **state)
     assert_int_equal(scene->copy->applied, scene->world->env->applied + 1);
     assert_int_equal(scene->replica.state, REPLICA_FOLLOWING);
     assert_false(is_trusted(scene));
-    scene_pass(scene, 500); /* the stream reaches memory, and the replica asks at once */
+    scene_pass(scene, 200); /* the stream reaches memory, and the replica asks at once */
     assert_same_memory(scene);
     assert_true(is_trusted(scene));
     bytes_unref(name);
@@ -554,6 +554,7 @@ static void documents_take_effect_before_the_next_change(void **state)
     create(scene->world, "run_1", NULL);
     scene_deliver(scene);
     assert_int_equal(scene->document_ends, 1);
+    assert_int_equal(scene->ends_at_change, 1);
     write_account(scene, 2);
     scene_deliver(scene); /* nothing follows, but the message ends */
     assert_int_equal(scene->document_ends, 2);
