@@ -8,39 +8,58 @@ import path from "node:path";
 import { test } from "node:test";
 
 import { Writers } from "../support/js/acknowledged.mjs";
+import { follows } from "../support/js/followers.mjs";
 import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
 import { Service } from "../support/js/service.mjs";
 import { follow, standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
 
-for (const [what, end, comesBack] of [
+/** Ways in which a leader ends, and comes back. */
+const ends = [
   ["is killed", ({ leader }) => leader.kill(), async ({ leader }) => { await leader.restart({ ready: false }); }],
   ["is stopped and goes on", async ({ leader }) => leader.child.kill("SIGSTOP"), async ({ leader }) => { leader.child.kill("SIGCONT"); }],
   ["cannot be heard by the database", async ({ leader }) => leader.relay.hold("client"), async ({ leader }) => { leader.relay.pass(); }],
   ["does not hear the database", async ({ leader }) => leader.relay.hold("server"), async ({ leader }) => { leader.relay.pass(); }],
   ["loses every connection to the database", ({ leader }) => leader.relay.refuse(), ({ leader }) => leader.relay.accept()],
   ["ends well", ({ leader }) => leader.stop(), async ({ leader }) => { await leader.restart({ ready: false }); }],
-]) {
-  test(`the second gateway serves when the leader ${what}`, { timeout: 180_000 }, async (t) => {
-    const world = await startTwoGateways(t), { postgres, leader, other } = world;
-    const mirror = await follow({ port: world.port, filter: { all: true } });
-    t.after(() => mirror.leave());
-    const writers = new Writers(world.url);
-    t.after(() => writers.giveUp());
-    await writers.untilServed();
+];
 
-    await end(world);
-    const tookMs = await writers.untilServed(60_000);
-    t.diagnostic(`served again after ${tookMs} ms; refused meanwhile: ${JSON.stringify([...writers.refusals])}`);
-    assert.equal((await other.http.request("GET", "/readyz")).status, 200);
+/** Writes through the proxy while the lead changes, and requires that a subscriber gets every run. */
+async function changeLead(t, world, mirror, [, end, comesBack]) {
+  const { postgres, leader, other } = world;
+  t.after(() => mirror.leave());
+  const writers = new Writers(world.url);
+  t.after(() => writers.giveUp());
+  await writers.untilServed();
 
-    await comesBack(world);
-    await standsBy(leader);
-    await writers.untilServed();
-    await writers.stop();
-    writers.judge(postgres);
-    await until(() => mirror.errors.length || mirror.runs.size === writers.count, { what: "all runs at the subscriber" });
-    assert.deepEqual(mirror.errors, []);
+  await end(world);
+  const tookMs = await writers.untilServed(60_000);
+  t.diagnostic(`served again after ${tookMs} ms; refused meanwhile: ${JSON.stringify([...writers.refusals])}`);
+  assert.equal((await other.http.request("GET", "/readyz")).status, 200);
+
+  await comesBack(world);
+  await standsBy(leader);
+  await writers.untilServed();
+  await writers.stop();
+  writers.judge(postgres);
+  await until(() => mirror.errors.length || mirror.runs.size === writers.count, { what: "all runs at the subscriber" });
+  assert.deepEqual(mirror.errors, []);
+}
+
+for (const way of ends) {
+  test(`the second gateway serves when the leader ${way[0]}`, { timeout: 180_000 }, async (t) => {
+    const world = await startTwoGateways(t), { leader, other } = world;
+    await changeLead(t, world, await follow({ port: world.port, filter: { all: true } }), way);
+    await other.stop();
+    await leader.stop();
+  });
+
+  test(`a subscriber of the gateway that follows stays connected when the leader ${way[0]}`, { timeout: 180_000 }, async (t) => {
+    const world = await startTwoGateways(t, { isFollowed: true }), { leader, other } = world;
+    const mirror = await follow({ port: other.port, filter: { all: true } }), { socket } = mirror;
+    await changeLead(t, world, mirror, way);
+    assert.equal(mirror.socket, socket, "it has not reconnected");
+    await follows(leader);
     await other.stop();
     await leader.stop();
   });
