@@ -17,9 +17,12 @@
  * as responses. */
 #include "api/realtime/socket.h"
 
+#include "accounts/auth/unknown_credentials.h"
 #include "api/realtime/realtime.h"
 #include "api/realtime/sockets.h"
 #include "api/realtime/subscribing.h"
+#include "api/realtime/token_wait.h"
+#include "api/realtime/upgrade.h"
 #include "api/request/request_log.h"
 #include "base/mem.h"
 #include "core/live/watch.h"
@@ -115,6 +118,7 @@ static void set_timer(struct socket *socket)
     at = sooner(at, socket->leaving ? socket->leaving->leave_at : 0);
     at = sooner(at, socket->leaving ? socket->leaving->drain_at : 0);
     at = sooner(at, socket->floor_due ? now : 0);
+    at = sooner(at, socket->waiting ? socket->waiting->until : 0);
     loop_set_timer(loop, &socket->timer, sockets_of(socket)->kind, at > now ? at - now : 0);
 }
 
@@ -163,6 +167,8 @@ static void leave(struct socket *socket)
         ws_cut(socket->ws, CLOSE_DRAIN, reason);
 }
 
+static void give_up_token(struct socket *socket);
+
 static void on_time(struct timer *timer)
 {
     struct socket *socket = container_of(timer, struct socket, timer);
@@ -171,6 +177,10 @@ static void on_time(struct timer *timer)
     const struct socket_leaving *leaving = socket->leaving;
     struct buf message = { 0 };
 
+    if (socket->waiting && now >= socket->waiting->until) {
+        give_up_token(socket);
+        return;
+    }
     if (socket->hello_due && now >= socket->ends_at) {
         ws_close(socket->ws, CLOSE_BAD_TOKEN, "no token within 10 s; send hello with one");
         return;
@@ -292,19 +302,36 @@ static enum err identify(struct socket *socket, const char *token,
     return refused;
 }
 
-static void on_hello(struct socket *socket, const struct wire_message *hello)
+/* Returns true if the token was refused, but the leader may know it. */
+static bool may_be_new(const struct socket *socket, const char *token)
+{
+    struct unknown_credentials *unknown = api_unknown_credentials(socket->api);
+    const struct certainty *certainty = engine_certainty(api_engine(socket->api));
+    struct slice branch = slice_of(socket->branch);
+    int64_t now_ms = loop_now_ms(certainty->loop);
+    if (!certainty_asks(certainty))
+        return false;
+    if (socket->is_confirmed)
+        unknown_credentials_note(unknown, slice_of(token), branch, now_ms);
+    return !unknown_credentials_have(unknown, slice_of(token), branch, now_ms);
+}
+
+/* Returns false if the message has to wait. */
+static bool on_hello(struct socket *socket, const struct wire_message *hello)
 {
     struct failure why = { 0 };
     struct identity *identity;
 
     if (socket->welcomed) {
         socket_refuse(socket, -1, "bad_message", "hello comes once, as the first message");
-        return;
+        return true;
     }
     if (hello->token) {
         if (identify(socket, hello->token, &identity, &why)) {
+            if (may_be_new(socket, hello->token))
+                return false;
             refuse_token(socket, why.text);
-            return;
+            return true;
         }
         identity_unref(socket->identity);
         socket->identity = identity;
@@ -312,13 +339,13 @@ static void on_hello(struct socket *socket, const struct wire_message *hello)
     }
     if (!socket->identity) {
         refuse_token(socket, "hello must bring a token");
-        return;
+        return true;
     }
-    if (connection_limit_take(&socket->seat, socket->api, environment_of(socket), &why)) {
+    if (connection_limit_take(&socket->seat, socket->api, environment_of(socket), &why))
         ws_close(socket->ws, CLOSE_OVERLOAD, why.text);
-        return;
-    }
-    welcome(socket, hello);
+    else
+        welcome(socket, hello);
+    return true;
 }
 
 /* ---- unsub, auth ---- */
@@ -404,15 +431,18 @@ static void tell_ignored(struct socket *socket, const struct tag_list *names)
     buf_finish(&text);
 }
 
-static void on_auth(struct socket *socket, const struct wire_message *auth)
+/* Returns false if the message has to wait. */
+static bool on_auth(struct socket *socket, const struct wire_message *auth)
 {
     struct failure why = { 0 };
     struct identity *identity;
 
     if (!auth->token || identify(socket, auth->token, &identity, &why)) {
+        if (auth->token && may_be_new(socket, auth->token))
+            return false;
         socket_refuse(socket, -1, "bad_token",
                       why.text[0] ? why.text : "auth must bring a token");
-        return;
+        return true;
     }
     if (identity->account != socket->identity->account ||
         !same_text(identity->subject, socket->identity->subject) ||
@@ -422,7 +452,7 @@ static void on_auth(struct socket *socket, const struct wire_message *auth)
             socket, -1, "bad_token",
             "the token must be of the same subject and environment, with the same "
             "skipColumns");
-        return;
+        return true;
     }
     identity_unref(socket->identity);
     socket->identity = identity;
@@ -432,36 +462,48 @@ static void on_auth(struct socket *socket, const struct wire_message *auth)
     end_forbidden_watches(socket);
     if (auth->ignored)
         tell_ignored(socket, auth->ignored);
+    return true;
 }
 
 /* ---- any message ---- */
 
-static void dispatch(struct socket *socket, struct wire_message *message)
+static const char unconfirmed[] =
+    "the gateway cannot confirm that its data is current; try again later";
+
+/* Returns false if the message has to wait, because its token may be new. */
+static bool dispatch(struct socket *socket, struct wire_message *message)
 {
     if (!socket->welcomed && api_doubt(socket->api)) { /* as for a new socket */
-        ws_close(socket->ws, CLOSE_INTERNAL,
-                 "the gateway cannot confirm that its data is current; try again later");
-        return;
+        ws_close(socket->ws, CLOSE_INTERNAL, unconfirmed);
+        return true;
     }
-    if (message->op == WIRE_HELLO) {
-        on_hello(socket, message);
-        return;
-    }
+    if (message->op == WIRE_HELLO)
+        return on_hello(socket, message);
     if (!socket->welcomed && !socket->identity) {
         refuse_token(socket, "the first message must be hello with a token");
-        return;
+        return true;
     }
     if (!socket->welcomed)
         welcome(socket, NULL);
     if (ws_closing(socket->ws))
-        return;
+        return true;
     switch (message->op) {
     case WIRE_SUB: socket_sub(socket, message); break;
     case WIRE_WATCH: socket_watch(socket, message); break;
     case WIRE_UNSUB: on_unsub(socket, message); break;
-    case WIRE_AUTH: on_auth(socket, message); break;
+    case WIRE_AUTH: return on_auth(socket, message);
     case WIRE_HELLO: break;
     }
+    return true;
+}
+
+static void on_confirmed(struct certainty_waiter *confirming);
+
+static void wait_for_token(struct socket *socket, struct slice text)
+{
+    struct certainty *certainty = engine_certainty(api_engine(socket->api));
+    socket->waiting = token_wait_begin(certainty, text, on_confirmed, socket);
+    set_timer(socket);
 }
 
 static void take_message(struct socket *socket, struct slice text)
@@ -475,17 +517,60 @@ static void take_message(struct socket *socket, struct slice text)
         socket_refuse(socket, message.has_id ? message.id : -1, code, why.text);
         if (!strcmp(code, "bad_message"))
             ws_close(socket->ws, CLOSE_BAD_MESSAGE, "not a JSON object");
-    } else {
-        dispatch(socket, &message);
+    } else if (!dispatch(socket, &message)) {
+        wait_for_token(socket, text);
     }
     wire_message_finish(&message);
+}
+
+/* Takes the messages that have waited, or lets them wait for another token. */
+static void take_waiting(struct socket *socket, struct token_waiting *wait)
+{
+    struct slice text;
+    while (!ws_closing(socket->ws) && token_wait_take(wait, &text)) {
+        if (socket->waiting)
+            token_wait_add(socket->waiting, text);
+        else
+            take_message(socket, text);
+        socket->is_confirmed = false;
+    }
+    token_wait_end(wait);
+}
+
+static void on_confirmed(struct certainty_waiter *confirming)
+{
+    struct token_waiting *wait = container_of(confirming, struct token_waiting, confirming);
+    struct socket *socket = wait->owner;
+    socket->waiting = NULL;
+    socket->is_confirmed = true;
+    take_waiting(socket, wait);
+}
+
+/* The token has waited for too long. */
+static void give_up_token(struct socket *socket)
+{
+    struct token_waiting *wait = socket->waiting;
+    struct slice text;
+    socket->waiting = NULL;
+    if (socket->welcomed) {
+        token_wait_take(wait, &text);
+        socket_refuse(socket, -1, "limit", unconfirmed);
+        set_timer(socket);
+    } else {
+        ws_close(socket->ws, CLOSE_INTERNAL, unconfirmed);
+    }
+    take_waiting(socket, wait);
 }
 
 /* ---- the connection ---- */
 
 static void on_message(struct ws *ws, struct slice message)
 {
-    take_message(ws_owner(ws), message);
+    struct socket *socket = ws_owner(ws);
+    if (!socket->waiting)
+        take_message(socket, message);
+    else if (!token_wait_add(socket->waiting, message))
+        ws_close(ws, CLOSE_OVERLOAD, "too many messages before the token is known");
 }
 
 static void on_drained(struct ws *ws)
@@ -501,6 +586,7 @@ static void socket_destroy(struct socket *socket)
     struct loop *loop = engine_loop(api_engine(socket->api));
     timers_clear(loop_timers(loop), &socket->timer);
     socket_forget_openings(socket);
+    token_wait_end(socket->waiting);
     if (socket->welcomed)
         feed_finish(&socket->feed);
     connection_limit_leave(&socket->seat);
@@ -545,59 +631,6 @@ static struct socket *socket_create(struct api_call *call, enum encoding encodin
 
 /* ---- the upgrade ---- */
 
-/* Returns true if a page of this origin may connect: the origin is http://host or
- * https://host of the request itself, or is in the list. */
-static bool origin_is_allowed(const struct api_call *call, struct slice origin)
-{
-    struct slice allowed = slice_of(api_options(call->api)->allow_origin), one;
-    struct slice own = origin;
-
-    if (slice_starts(own, "http://"))
-        own = slice_from(own, 7);
-    else if (slice_starts(own, "https://"))
-        own = slice_from(own, 8);
-    if (slice_equal(own, http_header(call->x, "host")) && own.len != origin.len)
-        return true;
-    while (slice_split(&allowed, ',', &one)) {
-        one = slice_trim(one);
-        if (slice_is(one, "*") || (one.len && slice_equal(one, origin)))
-            return true;
-    }
-    return false;
-}
-
-static bool choose_one(struct slice name, const char **protocol, enum encoding *encoding)
-{
-    bool is_msgpack = slice_is(name, protocol_msgpack);
-    if (!is_msgpack && !slice_is(name, protocol_json))
-        return false;
-    *protocol = is_msgpack ? protocol_msgpack : protocol_json;
-    *encoding = is_msgpack ? ENCODING_MSGPACK : ENCODING_JSON;
-    return true;
-}
-
-/* Chooses the first offered subprotocol that we support; NULL if none is offered. Several
- * lines of the header are one list. */
-static enum err choose_protocol(struct api_call *call, const char **protocol,
-                                enum encoding *encoding)
-{
-    struct slice offered, one;
-    bool any = false;
-    *protocol = NULL;
-    *encoding = ENCODING_JSON;
-    for (size_t at = 0;
-         http_next_header(call->x, "sec-websocket-protocol", &at, &offered);) {
-        any |= slice_trim(offered).len > 0;
-        while (slice_split(&offered, ',', &one))
-            if (choose_one(slice_trim(one), protocol, encoding))
-                return OK;
-    }
-    if (!any)
-        return OK;
-    return explain(&call->why, ERR_INVALID, "Unknown subprotocol: offer %s or %s",
-                   protocol_json, protocol_msgpack);
-}
-
 /* Sets when the socket has to leave. Its timer sends the message and closes it, so that no
  * more sockets are handled in a turn than it has time for. */
 static void ask_to_leave(struct socket *socket, int64_t return_at, int64_t leave_at)
@@ -629,14 +662,14 @@ enum err socket_open(struct api_call *call)
 
     if ((refused = api_check_ready(call)))
         return refused;
-    if (origin.ptr && !origin_is_allowed(call, origin))
+    if (origin.ptr && !upgrade_origin_is_allowed(call, origin))
         return explain(&call->why, ERR_FORBIDDEN,
                        "This origin may not open a WebSocket; start the gateway with "
                        "--allow-origin");
     if ((refused = subscribing_identify(call)) ||
         (call->identity && (refused = api_enter(call))))
         return api_confirm_credential(call) ? OK : refused;
-    if ((refused = choose_protocol(call, &protocol, &encoding)))
+    if ((refused = upgrade_choose_protocol(call, &protocol, &encoding)))
         return refused;
     struct seat seat = { 0 };
     if (call->identity &&

@@ -47,11 +47,14 @@ struct socket {
     bool hello_due : 1;   /* hello must come before ends_at */
     bool warning_due : 1; /* the warning that the token expires is still to be sent */
     bool welcomed : 1;
-    bool floor_due : 1; /* the floor has moved since the client was last informed */
+    bool floor_due : 1;    /* the floor has moved since the client was last informed */
+    bool is_confirmed : 1; /* the token of the message that is taken has waited */
     /* Ignored parameters of the upgrade, until they are reported; NULL: none. */
     struct tag_list *ignored;
     struct opening *openings; /* subscriptions not begun yet, newest first */
-    struct list link;         // sockets::all
+    /* Messages that wait because the token of the first may be new; NULL: none. */
+    struct token_waiting *waiting;
+    struct list link; // sockets::all
 };
 
 /* Begin the subscription or live list that a message requests. May take what the message

@@ -145,6 +145,7 @@ struct schedules;
 struct sockets;
 struct streams;
 struct traces;
+struct unknown_credentials;
 
 /* Returns why the gateway is not ready; NULL: it is. No call is held while it is not. */
 const char *api_not_ready(const struct api *api);
@@ -202,6 +203,7 @@ struct open_batches *api_open_batches(const struct api *api);
 struct engine *api_engine(const struct api *api);
 struct schedules *api_schedules(const struct api *api);
 struct auth *api_auth(const struct api *api);
+struct unknown_credentials *api_unknown_credentials(struct api *api);
 struct accounts *api_accounts(const struct api *api);
 const struct api_options *api_options(const struct api *api);
 

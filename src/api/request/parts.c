@@ -184,6 +184,11 @@ struct auth *api_auth(const struct api *api)
     return api->auth;
 }
 
+struct unknown_credentials *api_unknown_credentials(struct api *api)
+{
+    return &api->unknown_credentials;
+}
+
 struct accounts *api_accounts(const struct api *api)
 {
     return api->accounts;

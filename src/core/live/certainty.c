@@ -116,7 +116,8 @@ void certainty_answered(struct certainty *certainty, uint64_t number)
         list_remove(&first->link);
         list_append(&certainty->waiting, &first->link);
     }
-    certainty->answered = number;
+    if (certainty->answered < number)
+        certainty->answered = number;
     call_soon(certainty);
     ask_soon(certainty);
 }

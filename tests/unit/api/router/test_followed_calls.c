@@ -435,6 +435,147 @@ static void waiting_call_ends_when_the_gateway_takes_the_lead(void **state)
     net_fuzz_end(&scene.world.net);
 }
 
+/* ---- sockets ---- */
+
+#define DEV_KEY "tr_dev_abcdefghijklmnopqrstuvwx"
+
+/* Sends a message of the client; its mask is 0. */
+static void say(const char *text)
+{
+    struct buf frame = { 0 };
+    size_t len = strlen(text);
+    buf_add_char(&frame, (char)0x81);
+    assert_in_range(len, 1, 125);
+    buf_add_char(&frame, (char)(0x80 | len));
+    buf_add(&frame, (struct slice){ "\0\0\0\0", 4 });
+    buf_add_text(&frame, text);
+    net_fuzz_send(&scene.world.net, buf_slice(&frame), 0);
+    buf_finish(&frame);
+    api_world_settle(&scene.world);
+}
+
+static void open_socket(const char *query)
+{
+    struct buf head = { 0 };
+    buf_print(&head,
+              "GET /realtime/v1/ws%s HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n"
+              "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+              "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+              query);
+    net_fuzz_begin(&scene.world.net);
+    net_fuzz_send(&scene.world.net, buf_slice(&head), 0);
+    api_world_settle(&scene.world);
+    buf_finish(&head);
+}
+
+static void close_socket(void)
+{
+    net_fuzz_end(&scene.world.net);
+    api_world_settle(&scene.world);
+}
+
+static void hello(const char *token)
+{
+    char text[160];
+    snprintf(text, sizeof(text), "{\"op\":\"hello\",\"token\":\"%s\"}", token);
+    say(text);
+}
+
+static void subscription_begins_with_what_the_leader_has(void **state)
+{
+    (void)state;
+    scene.answers = false;
+    open_socket("");
+    hello(DEV_KEY);
+    assert_true(answer_has("welcome"));
+    assert_int_equal(scene.asked, 0);
+    say("{\"op\":\"sub\",\"id\":1,\"tags\":[\"a\"]}");
+    say("{\"op\":\"watch\",\"id\":2,\"limit\":5}");
+    assert_true(scene.asked > 0);
+    assert_false(answer_has("\"ok\""));
+    answer();
+    api_world_settle(&scene.world);
+    assert_true(answer_has("\"ok\""));
+    assert_true(answer_has(scene.run));
+    close_socket();
+}
+
+static void resume_above_memory_waits_until_it_is_applied(void **state)
+{
+    char text[160];
+    (void)state;
+    let_a_change_arrive();
+    open_socket("?token=" DEV_KEY);
+    snprintf(text, sizeof(text),
+             "{\"op\":\"sub\",\"id\":1,\"tags\":[\"a\"],\"from\":[\"%s\",%d,%d]}",
+             engine_store(scene.world.engine)->epoch, (int)env_of()->applied + 1,
+             (int)env_of()->applied + 1);
+    say(text);
+    assert_true(answer_has("resume"));
+    assert_false(answer_has(scene.run));
+    close_socket();
+}
+
+static void messages_after_a_new_token_wait_with_it(void **state)
+{
+    (void)state;
+    scene.answers = false;
+    open_socket("");
+    hello(NEW_KEY);
+    say("{\"op\":\"sub\",\"id\":1,\"tags\":[\"a\"]}");
+    assert_int_equal(scene.asked, 1);
+    assert_false(answer_has("welcome"));
+    scene.answers = true;
+    scene.write = (struct account_write){ .decide = decide_key, .done = on_key };
+    account_write_begin(scene.world.writer, &scene.write);
+    for (int i = 0; i < 5 && !answer_has(scene.run); i++)
+        api_world_settle(&scene.world);
+    assert_true(answer_has("welcome"));
+    close_socket();
+}
+
+static void unknown_token_of_a_socket_is_refused_after_one_question(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        open_socket("");
+        hello(NEW_KEY);
+        assert_true(answer_has("Invalid API key"));
+        close_socket();
+    }
+    open_socket("?token=" NEW_KEY);
+    assert_true(answer_has("HTTP/1.1 401"));
+    close_socket();
+    assert_int_equal(scene.asked, 1);
+}
+
+static void unknown_token_of_auth_changes_nothing(void **state)
+{
+    (void)state;
+    open_socket("?token=" DEV_KEY);
+    say("{\"op\":\"auth\",\"token\":\"" NEW_KEY "\"}");
+    assert_true(answer_has("bad_token"));
+    assert_int_equal(scene.asked, 1);
+    say("{\"op\":\"sub\",\"id\":1,\"tags\":[\"a\"]}");
+    assert_true(answer_has(scene.run));
+    close_socket();
+}
+
+static void socket_that_closes_does_not_wait_any_more(void **state)
+{
+    (void)state;
+    scene.answers = false;
+    open_socket("");
+    hello(NEW_KEY);
+    say("{\"op\":\"sub\",\"id\":1,\"tags\":[\"a\"]}");
+    close_socket();
+    open_socket("?token=" DEV_KEY);
+    say("{\"op\":\"sub\",\"id\":1,\"tags\":[\"a\"]}");
+    close_socket();
+    answer();
+    api_world_settle(&scene.world);
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, open_scene, close_scene)
 
 int main(void)
@@ -458,6 +599,12 @@ int main(void)
         CASE(held_call_enters_after_the_doubt),
         CASE(call_whose_question_has_no_answer_waits),
         CASE(waiting_call_ends_when_the_gateway_takes_the_lead),
+        CASE(subscription_begins_with_what_the_leader_has),
+        CASE(resume_above_memory_waits_until_it_is_applied),
+        CASE(messages_after_a_new_token_wait_with_it),
+        CASE(unknown_token_of_a_socket_is_refused_after_one_question),
+        CASE(unknown_token_of_auth_changes_nothing),
+        CASE(socket_that_closes_does_not_wait_any_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
