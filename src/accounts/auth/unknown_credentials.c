@@ -16,13 +16,24 @@ static void hash_both(struct slice credential, struct slice branch,
     buf_finish(&both);
 }
 
+static bool is_at(const struct unknown_credential *place,
+                  const unsigned char hash[HASH_LEN], int64_t now_ms)
+{
+    return now_ms < place->until && !memcmp(place->hash, hash, HASH_LEN);
+}
+
 void unknown_credentials_note(struct unknown_credentials *unknown, struct slice credential,
                               struct slice branch, int64_t now_ms)
 {
     unsigned char hash[HASH_LEN];
     hash_both(credential, branch, hash);
-    memcpy(unknown->places[hash[0]].hash, hash, HASH_LEN);
-    unknown->places[hash[0]].until = now_ms + UNKNOWN_CREDENTIAL_MS;
+    struct unknown_credential *place = &unknown->places[hash[0]];
+    if (!is_at(place, hash, now_ms)) {
+        memcpy(place->hash, hash, HASH_LEN);
+        place->until = now_ms + UNKNOWN_CREDENTIAL_MS;
+        place->tries = 0;
+    }
+    place->tries++;
 }
 
 bool unknown_credentials_have(const struct unknown_credentials *unknown,
@@ -30,6 +41,6 @@ bool unknown_credentials_have(const struct unknown_credentials *unknown,
 {
     unsigned char hash[HASH_LEN];
     hash_both(credential, branch, hash);
-    return now_ms < unknown->places[hash[0]].until &&
-           !memcmp(unknown->places[hash[0]].hash, hash, HASH_LEN);
+    const struct unknown_credential *place = &unknown->places[hash[0]];
+    return is_at(place, hash, now_ms) && place->tries >= UNKNOWN_CREDENTIAL_TRIES;
 }

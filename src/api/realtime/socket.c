@@ -311,9 +311,10 @@ static bool may_be_new(const struct socket *socket, const char *token)
     int64_t now_ms = loop_now_ms(certainty->loop);
     if (!certainty_asks(certainty))
         return false;
-    if (socket->is_confirmed)
-        unknown_credentials_note(unknown, slice_of(token), branch, now_ms);
-    return !unknown_credentials_have(unknown, slice_of(token), branch, now_ms);
+    if (!socket->is_confirmed)
+        return !unknown_credentials_have(unknown, slice_of(token), branch, now_ms);
+    unknown_credentials_note(unknown, slice_of(token), branch, now_ms);
+    return false;
 }
 
 /* Returns false if the message has to wait. */
