@@ -99,6 +99,24 @@ test("the runs of archived branches leave the memory of followers, too", { timeo
   for (const gateway of gateways.reverse()) await gateway.stop();
 });
 
+test("clients of a follower learn what retention removes", { timeout: 120_000 }, async (t) => {
+  const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"], options: ["--retain", "1s"] });
+  const mirror = new RunsMirror({ port: b.port, token: keys.dev });
+  mirror.subscribe({ all: true });
+  await mirror.connect();
+  t.after(() => mirror.cut());
+  const dev = new HttpClient(leader.url, keys.dev);
+  const { id } = (await dev.request("POST", "/api/v1/tasks/task/trigger", { body: { payload: "1" } })).json;
+  await until(() => mirror.runs.has(id), { what: "the client gets the run" });
+  assert.equal((await dev.request("POST", `/api/v2/runs/${id}/cancel`)).status, 200);
+  const ended = () => Date.parse(mirror.runs.get(id).fields.updatedAt);
+  await until(() => mirror.errors.length || Date.parse(mirror.floor) > ended(), { what: "the client learns that the run was removed", timeoutMs: 60_000 });
+  assert.deepEqual(mirror.errors, []);
+  dev.close();
+  await b.stop();
+  await leader.stop();
+});
+
 test("a follower that reads too slowly is cut off, and the leader does not wait for it", { timeout: 300_000 }, async (t) => {
   const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
   leader.peers.pause();

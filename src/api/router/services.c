@@ -372,6 +372,12 @@ void api_set_ready(struct api *api, const char *reason)
     limit_expiry_look(api->limit_expiry);
 }
 
+void api_send_floor(struct api *api, const struct environment *env)
+{
+    sockets_send_floor(api->sockets, env);
+    events_send_floor(api->events, env);
+}
+
 void api_refuse_early(struct api *api)
 {
     early_calls_enter(api->early_calls);

@@ -55,6 +55,9 @@ void api_stand_by(struct api *api, const char *reason);
  * api_set_ready once this gateway leads. */
 void api_follow(struct api *api);
 
+/* Retention has moved the floor of an environment: sends it to sockets and event streams. */
+void api_send_floor(struct api *api, const struct environment *env);
+
 /* Refuses the calls that wait this way: another gateway leads, and will accept them when
  * they are repeated. */
 void api_refuse_early(struct api *api);

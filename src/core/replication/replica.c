@@ -353,6 +353,16 @@ static void on_passed(struct replica *replica, const struct repl_passed *passed)
     advance(replica, followed, passed->to);
 }
 
+static void report_floor(const struct replica *replica, struct followed *followed)
+{
+    struct environment *env = followed->item.env;
+    if (!env || env->floor == followed->floor)
+        return;
+    followed->floor = env->floor;
+    if (replica->options.floor_moved)
+        replica->options.floor_moved(replica->options.owner, env);
+}
+
 /* Returns false if the time slice has ended: call it again. */
 static bool on_floor(struct replica *replica, const struct store_position *position)
 {
@@ -361,6 +371,8 @@ static bool on_floor(struct replica *replica, const struct store_position *posit
         environment_purge(followed->item.env, position, &replica->purged_at))
         return false;
     replica->purged_at = 0;
+    if (followed)
+        report_floor(replica, followed);
     return true;
 }
 
@@ -441,6 +453,7 @@ static void follow(struct replica *replica)
     for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
         followed->is_ahead = followed->is_on && followed->stream < followed->item.target;
         replica->ahead += followed->is_ahead;
+        report_floor(replica, followed);
         if (!followed->is_on && followed->item.env)
             leave(replica, followed);
     }

@@ -70,6 +70,9 @@ struct replica_options {
      * database: final runs may have to leave memory. All have to after replica_was_left. NULL:
      * not needed. */
     void (*applied)(void *owner, struct environment *env);
+    /* Retention has moved the floor of the environment, at the leader or meanwhile in the
+     * database. NULL: not needed. */
+    void (*floor_moved)(void *owner, struct environment *env);
     /* A beat has answered a question: replica::answered has grown, and replica_left_ms may
      * have. NULL: not needed. */
     void (*answered)(void *owner);
@@ -82,6 +85,7 @@ struct followed {
     bool is_on;                /* the leader has it in memory, by this connection */
     uint64_t stream;           /* the leader has applied this much, by the frames so far */
     bool is_ahead;             /* stream is below item.target: counted in replica::ahead */
+    int64_t floor;             /* of the environment, as last reported */
 };
 
 struct replica {

@@ -162,6 +162,13 @@ static void on_clears(void *owner, struct environment *env)
         api_disconnect(follower->options.api, env);
 }
 
+static void on_floor(void *owner, struct environment *env)
+{
+    const struct follower *follower = owner;
+    if (!follower->ended)
+        api_send_floor(follower->options.api, env);
+}
+
 static void on_applied(void *owner, struct environment *env)
 {
     engine_trim(((struct follower *)owner)->options.engine, env);
@@ -408,6 +415,7 @@ static struct following_options following_options_of(struct follower *follower)
                                                     .loaded = on_loaded,
                                                     .clears = on_clears,
                                                     .applied = on_applied,
+                                                    .floor_moved = on_floor,
                                                     .answered = on_answered,
                                                     .owner = follower } };
 }

@@ -209,9 +209,12 @@ static bool is_certain(void *owner)
     return !((struct gateway *)owner)->leading || !why_not(owner);
 }
 
+/* While this gateway stops, a question has no answer. */
 static uint64_t ask(void *owner)
 {
-    return follower_ask(replication_follower(((struct gateway *)owner)->replication));
+    struct follower *follower =
+        replication_follower(((struct gateway *)owner)->replication);
+    return follower ? follower_ask(follower) : UINT64_MAX;
 }
 
 static bool was_left(void *owner, uint32_t number)

@@ -16,8 +16,7 @@
 #include "server/gateway/retention.h"
 
 #include "accounts/account_writer.h"
-#include "api/realtime/events.h"
-#include "api/realtime/sockets.h"
+#include "api/router/services.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "server/gateway/leftovers.h"
@@ -189,10 +188,8 @@ static void next_account(struct retain *retain)
 static void tell_floor(struct retain *retain)
 {
     struct environment *env = engine_environment(retain->engine, retain->purge.env);
-    if (!env)
-        return; /* an archived branch has no listeners */
-    sockets_send_floor(api_sockets(retain->api), env);
-    events_send_floor(api_events(retain->api), env);
+    if (env) /* an archived branch has no listeners */
+        api_send_floor(retain->api, env);
 }
 
 static void on_removed(struct leftovers *leftovers)

@@ -162,6 +162,13 @@ static void on_clears(void *owner, struct environment *env)
     scene->clears++;
 }
 
+static void on_floor(void *owner, struct environment *env)
+{
+    struct replication_scene *scene = owner;
+    assert_ptr_equal(env, scene->copy);
+    scene->floors++;
+}
+
 static void on_answered(void *owner)
 {
     ((struct replication_scene *)owner)->answers++;
@@ -231,6 +238,7 @@ static void begin_follower(struct replication_scene *scene)
                                        .loaded = on_loaded,
                                        .clears = on_clears,
                                        .applied = on_applied,
+                                       .floor_moved = on_floor,
                                        .answered = on_answered,
                                        .owner = scene };
     scene->copy = environment_create(world->loop, world->store, WORLD_ENV, "env_copy",

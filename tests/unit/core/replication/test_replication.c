@@ -208,6 +208,7 @@ static void retention_removes_runs_from_memory(void **state)
     assert_int_equal(scene->copy->runs.count, 1);
     assert_int_equal(scene->copy->purged, scene->world->env->purged);
     assert_int_equal(scene->copy->floor, scene->world->env->floor);
+    assert_int_equal(scene->floors, 1);
     assert_same_memory(scene);
 }
 
@@ -225,6 +226,7 @@ static void memory_below_the_purged_position_is_loaded_again(void **state)
     assert_null(environment_find(scene->copy, SLICE("run_1"))); /* no page has it */
     assert_same_memory(scene);
     assert_int_equal(scene->copy->unfinished, 2);
+    assert_int_equal(scene->floors, 1);
 }
 
 static void environment_that_the_leader_has_dropped_leaves_memory(void **state)
