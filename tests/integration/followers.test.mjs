@@ -7,7 +7,7 @@ import { Writers } from "../support/js/acknowledged.mjs";
 import { agree, follows, startFollowers } from "../support/js/followers.mjs";
 import { keys, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
-import { RunsMirror } from "../support/js/runs.mjs";
+import { RunsMirror, RunsSocket } from "../support/js/runs.mjs";
 import { makeAuthority } from "../support/js/tls.mjs";
 
 /** Triggers that many runs. */
@@ -97,6 +97,30 @@ test("the runs of archived branches leave the memory of followers, too", { timeo
   await until(async () => (await all("runcast_environments")).every((count) => count === environments), { what: "their environments, too" });
   await agree(leader, [b, c]);
   for (const gateway of gateways.reverse()) await gateway.stop();
+});
+
+test("credentials begin and end at a follower as at the leader", { timeout: 120_000 }, async (t) => {
+  const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"], options: ["--cancel-timeout", "1s"] });
+  const fresh = (await leader.post("/api/v1/sign-in", { code: keys.pat }, { key: null })).json.token; // to remove a key
+  const user = new HttpClient(leader.url, fresh), keysOf = `/api/v1/projects/${keys.ref}/prod/keys`, branches = `/api/v1/projects/${keys.ref}/branches`;
+  const open = async (token, headers = {}) => {
+    const socket = await RunsSocket.open({ port: b.port, token, headers, hello: {} });
+    t.after(() => socket.cut());
+    await socket.next("welcome");
+    return socket;
+  };
+  const { id, key } = (await user.request("POST", keysOf, { body: { name: "ci" } })).json;
+  assert.equal((await user.request("POST", branches, { body: { env: "preview", branch: "short" } })).status, 200);
+  const ofKey = await open(key), ofBranch = await open(keys.preview, { "x-trigger-branch": "short" }), other = await open(keys.prod);
+
+  assert.equal((await user.request("DELETE", `${keysOf}/${id}`)).status, 200);
+  assert.equal((await user.request("POST", `${branches}/archive`, { body: { env: "preview", branch: "short" } })).status, 200);
+  for (const socket of [ofKey, ofBranch]) assert.equal((await socket.closed).code, 4001);
+  await assert.rejects(open(key));
+  assert.ok(!other.ws.isClosed);
+  user.close();
+  await b.stop();
+  await leader.stop();
 });
 
 test("clients of a follower learn what retention removes", { timeout: 120_000 }, async (t) => {
