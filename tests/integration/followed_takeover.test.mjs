@@ -103,6 +103,25 @@ for (const [what, end] of [
   });
 }
 
+// The follower may have the runs as unfinished, and have retired the environment already.
+test("a follower that takes the lead cancels the runs of a branch that was archived just before", { timeout: 120_000 }, async (t) => {
+  const { postgres, leader, others: [b] } = await startFollowers(t, { names: ["a", "b"], options: ["--cancel-timeout", "1s"] });
+  const user = new HttpClient(leader.url, keys.pat), preview = new HttpClient(leader.url, keys.preview), branches = `/api/v1/projects/${keys.ref}/branches`;
+  const environments = await b.metric("runcast_environments");
+  assert.equal((await user.request("POST", branches, { body: { env: "preview", branch: "old" } })).status, 200);
+  for (let n = 0; n < 50; n++) assert.equal((await preview.request("POST", "/api/v1/tasks/task/trigger", { body: { payload: 1 }, headers: { "x-trigger-branch": "old" } })).status, 200);
+  await until(async () => await b.metric("runcast_runs") === 50, { what: "the follower has the runs" });
+  assert.equal((await user.request("POST", `${branches}/archive`, { body: { env: "preview", branch: "old" } })).status, 200);
+  await leader.kill();
+  await until(() => b.isReady(), { what: "the follower leads", timeoutMs: 60_000 });
+  await until(async () => await b.metric("runcast_environments") === environments, { what: "the environment leaves memory" });
+  const [all, canceled] = postgres.query("SELECT count(*), count(*) FILTER (WHERE status >= 7 AND execution = 7) FROM runcast.run").split("|").map(Number);
+  assert.deepEqual([all, canceled], [50, 50]);
+  user.close();
+  preview.close();
+  await b.stop();
+});
+
 test("a follower that is stopped drains its own clients, and the leader leads on", { timeout: 120_000 }, async (t) => {
   const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
   const clients = await Clients.open(b, t);

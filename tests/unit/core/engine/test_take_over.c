@@ -103,6 +103,74 @@ static void new_runs_come_after_those_of_the_leader_before(void **state)
     assert_true(run_now(world, got.id)->created_at >= ahead_ms);
 }
 
+/* ---- following ---- */
+
+static bool was_left(void *owner, uint32_t number)
+{
+    (void)owner;
+    return number == WORLD_ENV;
+}
+
+static bool was_not_left(void *owner, uint32_t number)
+{
+    (void)owner;
+    (void)number;
+    return false;
+}
+
+static void engine_that_follows_decides_nothing(void **state)
+{
+    struct world *world = *state;
+    struct engine *engine = world->engine;
+    trigger(world, (struct wish){ 0 });
+    engine->options.was_left = was_not_left;
+    engine_follow(engine);
+    engine_sweep_environment(engine, world->env);
+    assert_true(list_empty(&engine->sweeps));
+    engine_retire_environment(engine, world->env);
+    world_settle(world);
+    assert_int_equal(world->env->unfinished, 1); /* the leader cancels it */
+    assert_false(engine_may_drop_environment(engine, world->env));
+}
+
+static void environment_that_the_leader_has_dropped_is_cleared(void **state)
+{
+    struct world *world = *state;
+    trigger(world, (struct wish){ 0 });
+    world->engine->options.was_left = was_left;
+    engine_follow(world->engine);
+    engine_trim(world->engine, world->env);
+    world_settle(world);
+    assert_int_equal(world->env->runs.count, 0);
+    engine_retire_environment(world->engine, world->env);
+    assert_true(engine_may_drop_environment(world->engine, world->env));
+}
+
+static void activity_that_was_seen_is_forgotten(void **state)
+{
+    struct world *world = *state;
+    struct environment *env = world->env;
+    trigger(world, (struct wish){ 0 });
+    assert_true(env->tasks.count && env->stats.changed);
+    engine_follow(world->engine);
+    engine_stop_following(world->engine);
+    assert_int_equal(env->tasks.count, 0);
+    assert_false(env->stats.changed);
+}
+
+static void runs_of_the_leader_are_not_counted(void **state)
+{
+    struct world *world = *state;
+    engine_follow(world->engine);
+    struct environment *env = engine_add_environment(world->engine, 2, "env_2", false);
+    struct figures *figures = env->figures;
+    world->engine->options.was_left = was_not_left;
+    struct run run = { .id = "run_1", .version = 1, .status = RUN_QUEUED };
+    int64_t before = figures->triggers;
+    environment_put(env, &run, env->applied + 1);
+    assert_int_equal(figures->triggers, before);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
 
 int main(void)
@@ -114,6 +182,10 @@ int main(void)
         TEST(debounce_key_leads_to_its_run),
         TEST(runs_are_placed_in_time_slices),
         TEST(new_runs_come_after_those_of_the_leader_before),
+        TEST(engine_that_follows_decides_nothing),
+        TEST(environment_that_the_leader_has_dropped_is_cleared),
+        TEST(activity_that_was_seen_is_forgotten),
+        TEST(runs_of_the_leader_are_not_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
