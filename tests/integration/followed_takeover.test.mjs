@@ -113,7 +113,7 @@ test("a follower that takes the lead cancels the runs of a branch that was archi
   await until(async () => await b.metric("runcast_runs") === 50, { what: "the follower has the runs" });
   assert.equal((await user.request("POST", `${branches}/archive`, { body: { env: "preview", branch: "old" } })).status, 200);
   await leader.kill();
-  await until(() => b.isReady(), { what: "the follower leads", timeoutMs: 60_000 });
+  await until(() => b.leads(), { what: "the follower leads", timeoutMs: 60_000 });
   await until(async () => await b.metric("runcast_environments") === environments, { what: "the environment leaves memory" });
   const [all, canceled] = postgres.query("SELECT count(*), count(*) FILTER (WHERE status >= 7 AND execution = 7) FROM runcast.run").split("|").map(Number);
   assert.deepEqual([all, canceled], [50, 50]);
