@@ -1,18 +1,36 @@
 // Several gateways on one PostgreSQL that follow each other. Others reach the peer-listen of each one through a relay, which
-// can be cut, or read slowly.
+// can be cut, read slowly, or pass on late.
 //
 //   const { postgres, gateways, leader } = await startFollowers(t);
 //   await follows(gateways[1], leader);
 //   gateways[0].peers.cut(); gateways[0].peers.accept();
 //   gateways[0].peers.pause(); gateways[0].peers.resume();
+//   gateways[0].peers.delay(200);      its followers are held 200 ms behind; delay(200, 1): one of them
+//   const url = await roundRobin(gateways, leader, t);
 //
 // A gateway in its sandbox connects to its own peer ports only, so all of them use one port: gateway n listens at
 // 127.0.0.(n + 1), and its relay at 127.0.1.(n + 1).
 import assert from "node:assert/strict";
+import http from "node:http";
 import net from "node:net";
+import { Transform } from "node:stream";
 
-import { freePort, keys, startGateway, until } from "./gateway.mjs";
+import { freePort, keys, sleep, startGateway, until } from "./gateway.mjs";
 import { onDatabase, startPostgres } from "./postgres.mjs";
+
+/** Passes bytes on, each after this.ms, in their order. */
+class Late extends Transform {
+  ms = 0;
+  #last = Promise.resolve();
+
+  _transform(bytes, _encoding, done) {
+    const due = Date.now() + this.ms;
+    this.#last = this.#last.then(() => this.ms || due > Date.now() ? sleep(Math.max(0, due - Date.now())) : undefined).then(() => { this.push(bytes); });
+    done();
+  }
+
+  _flush(done) { this.#last.then(() => done()); }
+}
 
 /** Passes connections on, to a target with the same port. */
 class Relay {
@@ -30,12 +48,12 @@ class Relay {
 
   #connect(client) {
     if (this.refuses) { client.destroy(); return; }
-    const server = net.connect({ host: this.target, port: this.port }), pair = [client, server];
+    const server = net.connect({ host: this.target, port: this.port }), late = new Late(), pair = [client, server, late];
     this.pairs.add(pair);
-    for (const [from, to] of [pair, [server, client]]) {
+    for (const [from, to] of [pair, [server, client]])
       from.setNoDelay(true).on("error", () => {}).on("close", () => { to.destroy(); this.pairs.delete(pair); });
-      from.pipe(to);
-    }
+    client.pipe(server);
+    server.pipe(late).pipe(client);
     if (this.paused) this.#stopReading(pair);
   }
 
@@ -47,7 +65,11 @@ class Relay {
 
   /** Reads nothing from the gateway until resume(). */
   pause() { this.paused = true; for (const pair of this.pairs) this.#stopReading(pair); }
-  resume() { this.paused = false; for (const [client, server] of this.pairs) server.pipe(client); }
+  resume() { this.paused = false; for (const [, server, late] of this.pairs) server.pipe(late); }
+
+  /** Passes on what the gateway sends after this time, on the first connections. */
+  delay(ms, count = Infinity) { [...this.pairs].slice(0, count).forEach(([, , late]) => { late.ms = ms; }); }
+  get delayed() { return [...this.pairs].filter(([, , late]) => late.ms > 0).length; }
 
   stop() { this.cut(); this.server.close(); }
 }
@@ -89,4 +111,28 @@ export async function agree(leader, others) {
     assert.equal(await other.metric("runcast_replication_sums_total{result=\"different\"}"), 0);
     assert.doesNotMatch(other.stderr, /"level":"error"/);
   }
+}
+
+const SERVED = /^GET \/(realtime\/v1\/(runs|batches|events)\b|api\/v1\/runs(\/counts)?(\?|$))/;
+
+/** A proxy that sends each request to the next gateway, if followers serve its route, and all others to the leader. Returns
+ *  { url, counts }: how many requests each gateway got in turn. */
+export async function roundRobin(gateways, leader, t) {
+  const counts = gateways.map(() => 0), agent = new http.Agent({ keepAlive: true });
+  let turn = 0;
+  const server = http.createServer((request, response) => {
+    const at = SERVED.test(`${request.method} ${request.url}`) ? turn++ % gateways.length : gateways.indexOf(leader);
+    counts[at]++;
+    const { method, url: path, headers } = request;
+    const passed = http.request({ host: "127.0.0.1", port: gateways[at].port, method, path, headers, agent }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    passed.on("error", () => response.destroy());
+    response.on("close", () => passed.destroy());
+    request.pipe(passed);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => { server.closeAllConnections(); server.close(); agent.destroy(); });
+  return { url: `http://127.0.0.1:${server.address().port}`, counts };
 }
