@@ -6,7 +6,7 @@
 //   gateways[0].peers.cut(); gateways[0].peers.accept();
 //   gateways[0].peers.pause(); gateways[0].peers.resume();
 //   gateways[0].peers.delay(200);      its followers are held 200 ms behind; delay(200, 1): one of them
-//   const url = await roundRobin(gateways, leader, t);
+//   const { url, counts } = await roundRobin(gateways, t);
 //
 // A gateway in its sandbox connects to its own peer ports only, so all of them use one port: gateway n listens at
 // 127.0.0.(n + 1), and its relay at 127.0.1.(n + 1).
@@ -113,15 +113,12 @@ export async function agree(leader, others) {
   }
 }
 
-const SERVED = /^GET \/(realtime\/v1\/(runs|batches|events)\b|api\/v1\/runs(\/counts)?(\?|$))/;
-
-/** A proxy that sends each request to the next gateway, if followers serve its route, and all others to the leader. Returns
- *  { url, counts }: how many requests each gateway got in turn. */
-export async function roundRobin(gateways, leader, t) {
+/** A proxy that sends each request to the next gateway. Returns { url, counts }: how many requests each gateway got. */
+export async function roundRobin(gateways, t) {
   const counts = gateways.map(() => 0), agent = new http.Agent({ keepAlive: true });
   let turn = 0;
   const server = http.createServer((request, response) => {
-    const at = SERVED.test(`${request.method} ${request.url}`) ? turn++ % gateways.length : gateways.indexOf(leader);
+    const at = turn++ % gateways.length;
     counts[at]++;
     const { method, url: path, headers } = request;
     const passed = http.request({ host: "127.0.0.1", port: gateways[at].port, method, path, headers, agent }, (answer) => {
