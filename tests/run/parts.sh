@@ -8,12 +8,12 @@ asan=(env "GATEWAY_BIN=$top/build-asan/runcast")
 
 # Scripts that run under ASan, because they test code that parses bytes of clients, owns memory
 # across calls, or deletes objects.
-under_asan=" bad_input batches bulk damage db deletions deployments
-    early_calls envvars events followers held_calls http io_uring large leaving logs longpoll metrics
-    operator_calls packets peers queues realtime realtime_rules repeats results run_calls schedules
-    slow_readers statuses storage_quota streams tls tokens triggers upgrade values waits watches workers
-    property-client refusals sdk-4.8.3 sdk-3.3.17 sdk-queues sdk-bulk realtime-4.8.3 realtime-3.3.17
-    streams-sdk-v4 streams-sdk-v3 worker "
+under_asan=" bad_input batches bulk damage db deletions deployments early_calls envvars events
+    followed_calls followers held_calls http io_uring large leaving logs longpoll metrics
+    operator_calls packets peers queues realtime realtime_rules repeats results run_calls
+    schedules slow_readers statuses storage_quota streams tls tokens triggers upgrade values waits
+    watches workers property-client refusals sdk-4.8.3 sdk-3.3.17 sdk-queues sdk-bulk
+    realtime-4.8.3 realtime-3.3.17 streams-sdk-v4 streams-sdk-v3 worker "
 
 # Scripts that start no program of the ASan build. Some start only gateways of the Release build, for
 # example with a shim, others no gateway.

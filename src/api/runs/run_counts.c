@@ -1,7 +1,7 @@
 /* run_counts.c - counts the runs of a filter by status, in one read of the store.
  *
  * The counts are exact at the seq in the response's x-runs-seq and include every write
- * acknowledged before. */
+ * acknowledged before, also at a gateway that follows. */
 #include "api/runs/run_counts.h"
 
 #include <inttypes.h>

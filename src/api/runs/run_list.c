@@ -7,7 +7,8 @@
  * that size is copied or freed in one turn.
  *
  * Ids sort by creation time, so pages of several environments are merged by id and share
- * one cursor. The reads see every acknowledged write. */
+ * one cursor. The reads see every acknowledged write, also at a gateway that follows: they
+ * use no run in memory. */
 #include "api/runs/run_list.h"
 
 #include <assert.h>
