@@ -407,6 +407,15 @@ static void on_batch(struct batch_load *load, enum err status)
     batch_finish(&load->batch);
 }
 
+/* Returns true for a poll without a position, or with one that memory lacks. The same holds
+ * within a walk: the gateway that began it may be ahead of this one. There, a run that has
+ * changed since is not sent before the walk has reached its last change. Here, its last
+ * change may be one that the walk has passed. */
+static bool must_confirm(const struct poll *poll)
+{
+    return !poll->purged && (!poll->seen || poll->seen != poll->base);
+}
+
 static enum err long_poll_begin(struct api_call *call, char kind)
 {
     struct poll *poll = mem_new(struct poll);
@@ -427,8 +436,7 @@ static enum err long_poll_begin(struct api_call *call, char kind)
         poll_destroy(poll);
         return ERR_FORBIDDEN;
     }
-    /* Without a position, or with one that memory lacks. */
-    if (!poll->seen && !poll->purged && api_confirm(call)) {
+    if (must_confirm(poll) && api_confirm(call)) {
         poll_destroy(poll);
         return OK;
     }

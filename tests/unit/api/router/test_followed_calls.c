@@ -223,14 +223,19 @@ static void poll_begins_with_what_the_leader_has(void **state)
     assert_true(answer_has(position));
 }
 
-static void poll_at(uint64_t seq)
+static void poll_from(uint64_t seen, uint64_t base)
 {
     char target[160];
     snprintf(target, sizeof(target), "/realtime/v1/runs?tags=a&offset=%d_%d&handle=%s-t-0",
-             (int)seq, (int)seq, engine_store(scene.world.engine)->epoch);
+             (int)seen, (int)base, engine_store(scene.world.engine)->epoch);
     api_world_ask(&scene.world, API_KEY_DEV, "GET", slice_of(target),
                   SLICE("x-trigger-electric-version: 1\r\n"), NO_TEXT, 0);
     assert_int_equal(scene.world.status, 200);
+}
+
+static void poll_at(uint64_t seq)
+{
+    poll_from(seq, seq);
 }
 
 static void poll_from_a_known_position_asks_nothing(void **state)
@@ -248,6 +253,16 @@ static void poll_from_a_higher_position_waits_until_it_is_applied(void **state)
     poll_at(env_of()->applied + 1);
     assert_int_equal(scene.asked, 1);
     assert_false(body_has(scene.run)); /* nothing has changed since */
+}
+
+/* The gateway that sent the position may have had more than this one. */
+static void poll_within_a_walk_waits_for_what_the_leader_has(void **state)
+{
+    (void)state;
+    let_a_change_arrive();
+    poll_from(env_of()->applied, env_of()->applied - 1);
+    assert_int_equal(scene.asked, 1);
+    assert_true(body_has(scene.run));
 }
 
 static void position_above_the_leaders_is_of_another_history(void **state)
@@ -593,6 +608,7 @@ int main(void)
         CASE(poll_begins_with_what_the_leader_has),
         CASE(poll_from_a_known_position_asks_nothing),
         CASE(poll_from_a_higher_position_waits_until_it_is_applied),
+        CASE(poll_within_a_walk_waits_for_what_the_leader_has),
         CASE(position_above_the_leaders_is_of_another_history),
         CASE(event_stream_begins_with_what_the_leader_has),
         CASE(unknown_key_is_refused_after_a_question),
