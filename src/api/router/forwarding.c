@@ -64,6 +64,7 @@ struct forwarded {
     struct buf lines;       /* its header lines */
     struct buf body;        /* of a short response */
     bool is_short;
+    bool is_sized;         /* a long one whose length is known */
     bool is_untaken;       /* it says that nothing was executed */
     struct tunnel *tunnel; /* NULL: none */
     struct list link;      // forwarding::calls
@@ -312,6 +313,7 @@ static void on_head(struct relay *relay, int status, const struct http_header *h
     bool is_head = forwarded->call->x->method == HTTP_HEAD_;
     forwarded->is_short = is_empty || (has_len && len <= SHORT_BODY && !is_head);
     forwarded->state = FORWARDED_ANSWERS;
+    forwarded->is_sized = has_len && !forwarded->is_short;
     if (!forwarded->is_short)
         begin_stream(forwarded, has_len, len);
 }
@@ -555,25 +557,33 @@ void forwarding_take_end(struct api_call *call)
     relay_finish(&forwarded->relay);
 }
 
-/* The leader decides what a call in progress is still worth. */
+static bool is_streaming(const struct forwarded *forwarded)
+{
+    return forwarded->state == FORWARDED_ANSWERS && !forwarded->is_short;
+}
+
+/* The leader decides what a call in progress is still worth. A client that has merely stopped
+ * sending gets the rest of a response whose length it knows. */
 static void on_gone(struct api_call *call)
 {
     struct forwarded *forwarded = call->forwarded;
-    if (forwarded->state == FORWARDED_ANSWERS && !forwarded->is_short)
+    if (is_streaming(forwarded) && !forwarded->is_sized)
         end_stream(forwarded, false);
     else if (forwarded->state == FORWARDED_WAITS || !forwarded->complete)
         end_gone(forwarded);
-    else
+    else if (!is_streaming(forwarded))
         relay_leave(&forwarded->relay);
 }
 
-/* A held call ends at the leader as if its client had left. */
+/* A held call, or a stream, ends at the leader as if its client had left. A writer whose pieces
+ * may be minutes apart continues at another gateway. */
 static void on_drain(struct api_call *call)
 {
     struct forwarded *forwarded = call->forwarded;
-    if (forwarded->state == FORWARDED_WAITS)
+    bool is_slow = call->x->slow_body && !forwarded->complete;
+    if (forwarded->state == FORWARDED_WAITS || (is_slow && !is_streaming(forwarded)))
         refuse(forwarded, "draining");
-    else if (forwarded->complete)
+    else if (forwarded->complete && !forwarded->is_sized)
         relay_leave(&forwarded->relay);
 }
 

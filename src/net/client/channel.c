@@ -451,7 +451,7 @@ static void on_ready(struct readiness_watch *watched, uint32_t events)
         let_write(channel);
     if (channel->state == CHANNEL_OPEN && !channel->lost)
         read_some(channel);
-    if (channel->state == CHANNEL_OPEN && broken && channel->paused) {
+    if (channel->state == CHANNEL_OPEN && (events & EPOLLERR) && channel->paused) {
         explain(&channel->why, ERR_LOST, "connection lost");
         end(channel, ERR_LOST);
     }

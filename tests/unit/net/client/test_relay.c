@@ -444,6 +444,35 @@ static void an_owner_that_pauses_holds_back_the_server(void **state)
     free((char *)piece.ptr);
 }
 
+/* Both sides have ended the connection while bytes of the response are still unread. */
+static void a_paused_response_outlives_its_connection(void **state)
+{
+    struct far far;
+    (void)state;
+    call.pauses_at_piece = true;
+    begin(&call, (struct relay_request){ 0 });
+    relay_finish(&call.relay);
+    relay_leave(&call.relay);
+    far_accept(&world, &far);
+    far_await_end(&world, &far);
+    struct buf sent = { 0 };
+    buf_add_text(&sent, "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n");
+    memset(buf_reserve(&sent, 100000), 'a', 100000);
+    sent.len += 100000;
+    assert_int_equal(send(far.fd, sent.ptr, sent.len, MSG_NOSIGNAL), sent.len);
+    far_close(&far);
+    while (!call.got.len)
+        client_world_turn(&world);
+    client_world_turn(&world);
+    assert_int_equal(call.ends, 0);
+    call.pauses_at_piece = false;
+    relay_pause(&call.relay, false);
+    client_world_until(&world, has_ended, &call);
+    assert_int_equal(call.error, OK);
+    assert_int_equal(call.got.len, 100000);
+    buf_finish(&sent);
+}
+
 /* ---- tunnels ---- */
 
 static void a_switched_protocol_is_a_tunnel(void **state)
@@ -778,6 +807,7 @@ int main(void)
         TEST(a_server_that_reads_slowly_holds_back_the_body),
         TEST(a_server_that_reads_nothing_ends_the_request),
         TEST(an_owner_that_pauses_holds_back_the_server),
+        TEST(a_paused_response_outlives_its_connection),
         TEST(a_switched_protocol_is_a_tunnel),
         TEST(a_tunnel_is_only_for_those_who_asked),
         TEST(malformed_responses_end_the_request),
