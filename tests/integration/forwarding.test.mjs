@@ -138,6 +138,35 @@ describe("a follower", { timeout: 300_000 }, () => {
   });
 });
 
+test("a follower that is stopped answers its calls in progress, and the leader continues", { timeout: 300_000 }, async (t) => {
+  const { leader, others: [follower] } = await startFollowers(t, { names: ["a", "b"], options: ["--drain-timeout", "60s"] });
+  const worker = await Worker.register(follower, { tasks: ["hello"] });
+  const socket = await NoticeSocket.connect(follower, { t });
+  const held = new HttpClient(follower.url, keys.dev).request("POST", "/engine/v1/dev/dequeue", { body: { currentWorker: worker.id, oldWorkers: [] } });
+  const { json: { presignedUrl } } = await leader.put("/api/v2/packets/p");
+  const bytes = crypto.randomBytes(10 * MIB);
+  await fetch(new URL(new URL(presignedUrl).pathname + new URL(presignedUrl).search, leader.url), { method: "PUT", body: bytes });
+  const read = (await leader.get("/api/v1/packets/p")).json.presignedUrl;
+  const reader = await follower.connect();
+  t.after(() => reader.destroy());
+  reader.socket.once("data", () => reader.pause());
+  reader.send(`GET ${read.slice(new URL(read).origin.length)} HTTP/1.1\r\nhost: x\r\n\r\n`);
+  await reader.read((text) => text.includes("\r\n\r\n"), { what: "the head" });
+  await until(async () => await follower.metric("runcast_forwarded_calls") === 3, { what: "a socket and two calls are in progress" });
+
+  const stopped = follower.stop();
+  const { status, text } = await held;
+  assert.deepEqual([status, status === 200 ? JSON.parse(text).dequeuedMessages : JSON.parse(text)], status === 200 ? [200, []] : [503, { error: "The gateway is not ready: draining" }]);
+  reader.resume();
+  await until(() => reader.ended || reader.received.length > bytes.length + 1000, { what: "the packet" });
+  assert.ok(reader.received.subarray(-bytes.length).equals(bytes));
+  await stopped;
+  await socket.ws.closed;
+  const id = await new Worker(leader).trigger("hello");
+  assert.equal((await new Worker(leader).show(id)).b, "QUEUED");
+  await leader.stop();
+});
+
 /** Triggers runs one after the other, each once and without a key, as curl does. stop() returns the names that were
  *  acknowledged, and the responses to others. */
 function callOnce(url, prefix) {
@@ -153,7 +182,7 @@ function callOnce(url, prefix) {
   return { stop: async () => { stopped = true; await work; http.close(); return { acknowledged, refused }; } };
 }
 
-for (const [what, end] of [["is killed", (leader) => leader.kill()], ["ends well", (leader) => leader.stop()]]) {
+for (const [what, end] of [["is killed", (leader) => leader.kill()], ["ends well", (leader) => leader.stop()], ["is suspended", (leader) => leader.child.kill("SIGSTOP")]]) {
   test(`calls at followers are executed once when the leader ${what}`, { timeout: 300_000 }, async (t) => {
     const { postgres, leader, others } = await startFollowers(t);
     const writers = others.map((other) => new Writers(other.url));

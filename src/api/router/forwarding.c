@@ -27,6 +27,8 @@ enum {
     OTHER_CLIENT_MAX = 250,  /* of one address among them */
     HEADERS_MAX = 104,
     KEY_TEXT = 32,
+    STATUS_GONE =
+        499, /* the leader's response to a client that has left (api_reply_gone) */
 };
 
 static const char request_key[] = "x-trigger-request-idempotency-key";
@@ -352,6 +354,8 @@ static void end_without_response(struct forwarded *forwarded, const char *why)
     forwarded->was_sent |= forwarded->relay.was_sent;
     if (forwarded->call->x->gone)
         end_gone(forwarded);
+    else if (forwarded->relay.leaves)
+        refuse(forwarded, "draining");
     else if (may_try_again(forwarded))
         try_again(forwarded);
     else
@@ -363,6 +367,8 @@ static void end_short(struct forwarded *forwarded)
     bool is_gone = forwarded->call->x->gone;
     if (forwarded->is_untaken && !is_gone && may_try_again(forwarded))
         try_again(forwarded);
+    else if (forwarded->status == STATUS_GONE && !is_gone)
+        refuse(forwarded, "draining"); /* the leader believes that the client has left */
     else
         reply_short(forwarded);
 }
@@ -514,10 +520,27 @@ static void wait_for_leader(struct forwarded *forwarded, int64_t ms)
     loop_set_timer(forwarded->all->loop, &forwarded->timer, forwarded->all->kind, ms);
 }
 
+/* Returns true if the gateway that has the call does not lead any more, and is not known to
+ * respond: it may be suspended, or cut off. */
+static bool was_sent_in_vain(const struct forwarded *forwarded,
+                             const struct relay_pool *leader)
+{
+    bool is_moved =
+        leader ? leader != forwarded->relay.pool : !api_not_ready(forwarded->all->api);
+    return forwarded->state == FORWARDED_SENT && is_moved &&
+           repeats_safely(forwarded->call) && may_try_again(forwarded);
+}
+
 void forwarding_look(struct forwarding *forwarding)
 {
+    const struct relay_pool *leader = leader_of(forwarding);
     list_each (link, &forwarding->calls) {
         struct forwarded *forwarded = container_of(link, struct forwarded, link);
+        if (was_sent_in_vain(forwarded, leader)) {
+            forwarded->was_sent |= forwarded->relay.was_sent;
+            relay_cancel(&forwarded->relay);
+            try_again(forwarded);
+        }
         if (forwarded->state == FORWARDED_WAITS)
             wait_for_leader(forwarded, 0);
     }
