@@ -120,6 +120,15 @@ static void begin(struct call *one, struct relay_request request)
         fail_msg("%s", why.text);
 }
 
+/* Begins a request without a body, on a new connection. */
+static void begin_get(struct call *one, struct far *far)
+{
+    begin(one, (struct relay_request){ 0 });
+    relay_finish(&one->relay);
+    far_accept(&world, far);
+    far_await(&world, far, "\r\n\r\n");
+}
+
 static bool has_ended(void *owner)
 {
     return ((struct call *)owner)->ends > 0;
@@ -207,10 +216,7 @@ static void connections_are_reused(void **state)
 {
     struct far far;
     (void)state;
-    begin(&call, (struct relay_request){ 0 });
-    relay_finish(&call.relay);
-    far_accept(&world, &far);
-    far_await(&world, &far, "\r\n\r\n");
+    begin_get(&call, &far);
     far_say(&world, &far, "HTTP/1.1 204 No\r\n\r\n");
     expect(&call, 204, "");
     buf_clear(&far.got);
@@ -251,10 +257,7 @@ static void a_connection_is_not_reused_after(const char *response)
     struct far far;
     call = (struct call){ .got = call.got };
     buf_clear(&call.got);
-    begin(&call, (struct relay_request){ 0 });
-    relay_finish(&call.relay);
-    far_accept(&world, &far);
-    far_await(&world, &far, "\r\n\r\n");
+    begin_get(&call, &far);
     far_say(&world, &far, response);
     client_world_until(&world, has_ended, &call);
     far_await_end(&world, &far);
@@ -283,10 +286,7 @@ static void bytes_on_an_idle_connection_close_it(void **state)
 {
     struct far far, next;
     (void)state;
-    begin(&call, (struct relay_request){ 0 });
-    relay_finish(&call.relay);
-    far_accept(&world, &far);
-    far_await(&world, &far, "\r\n\r\n");
+    begin_get(&call, &far);
     far_say(&world, &far, "HTTP/1.1 204 No\r\n\r\n");
     expect(&call, 204, "");
     far_say(&world, &far, "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong");
@@ -306,10 +306,7 @@ static void a_request_on_a_connection_that_has_ended_is_not_sent(void **state)
 {
     struct far far;
     (void)state;
-    begin(&call, (struct relay_request){ 0 });
-    relay_finish(&call.relay);
-    far_accept(&world, &far);
-    far_await(&world, &far, "\r\n\r\n");
+    begin_get(&call, &far);
     far_say(&world, &far, "HTTP/1.1 204 No\r\n\r\n");
     expect(&call, 204, "");
     far_close(&far);
@@ -325,10 +322,7 @@ static void an_idle_connection_is_closed_in_time(void **state)
     (void)state;
     close_pool();
     open_pool((struct relay_pool_options){ .idle_ms = 20 });
-    begin(&call, (struct relay_request){ 0 });
-    relay_finish(&call.relay);
-    far_accept(&world, &far);
-    far_await(&world, &far, "\r\n\r\n");
+    begin_get(&call, &far);
     far_say(&world, &far, "HTTP/1.1 204 No\r\n\r\n");
     expect(&call, 204, "");
     far_await_end(&world, &far);
@@ -341,10 +335,7 @@ static void requests_in_progress_outlive_the_close_of_their_pool(void **state)
     struct failure why;
     const struct relay_request more = { .method = "GET", .target = SLICE("/") };
     (void)state;
-    begin(&call, (struct relay_request){ 0 });
-    relay_finish(&call.relay);
-    far_accept(&world, &far);
-    far_await(&world, &far, "\r\n\r\n");
+    begin_get(&call, &far);
     relay_pool_close(pool, on_pool_closed, &pool);
     assert_int_equal(relay_begin(pool, &other.relay, &more, &ops, &why), ERR_DRAINING);
     client_world_turn(&world);
@@ -422,10 +413,7 @@ static void an_owner_that_pauses_holds_back_the_server(void **state)
     size_t sent = 0;
     (void)state;
     call.pauses_at_piece = true;
-    begin(&call, (struct relay_request){ 0 });
-    relay_finish(&call.relay);
-    far_accept(&world, &far);
-    far_await(&world, &far, "\r\n\r\n");
+    begin_get(&call, &far);
     far_say(&world, &far, "HTTP/1.1 200 OK\r\n\r\n");
     for (unsigned fails = 0; fails < 3;) {
         ssize_t len = send(far.fd, piece.ptr, piece.len, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -497,20 +485,6 @@ static void a_switched_protocol_is_a_tunnel(void **state)
     expect(&call, 101, "\1\2\3");
 }
 
-static void a_tunnel_is_only_for_those_who_asked(void **state)
-{
-    struct far far;
-    (void)state;
-    begin(&call, (struct relay_request){ 0 });
-    relay_finish(&call.relay);
-    far_accept(&world, &far);
-    far_await(&world, &far, "\r\n\r\n");
-    far_say(&world, &far, "HTTP/1.1 101 Go\r\nupgrade: websocket\r\n\r\n");
-    expect_error(&call, ERR_BAD_ANSWER, "switches the protocol");
-    assert_int_equal(call.heads, 0);
-    far_close(&far);
-}
-
 /* ---- failures ---- */
 
 static const struct row {
@@ -528,6 +502,8 @@ static const struct row {
     { "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\na", ERR_BAD_ANSWER,
       "malformed response header", 0 },
     { "SSH-2.0-OpenSSH\r\n", ERR_BAD_ANSWER, "not HTTP", 0 },
+    { "HTTP/1.1 101 Go\r\nupgrade: websocket\r\n\r\n", ERR_BAD_ANSWER,
+      "switches the protocol", 0 },
 };
 
 static void malformed_responses_end_the_request(void **state)
@@ -553,10 +529,7 @@ static void a_silent_server_ends_the_request(void **state)
     (void)state;
     close_pool();
     open_pool((struct relay_pool_options){ .first_byte_ms = 20 });
-    begin(&call, (struct relay_request){ 0 });
-    relay_finish(&call.relay);
-    far_accept(&world, &far);
-    far_await(&world, &far, "\r\n\r\n");
+    begin_get(&call, &far);
     expect_error(&call, ERR_NO_ANSWER, "waiting for the response");
     far_await_end(&world, &far);
     far_close(&far);
@@ -616,10 +589,7 @@ static void a_request_can_be_canceled_at_any_step(void **state)
     relay_cancel(&call.relay);
     assert_false(relay_write(&call.relay, SLICE("ignored")));
     expect_nothing_after_cancellation(&far);
-    begin(&call, (struct relay_request){ 0 });
-    relay_finish(&call.relay);
-    far_accept(&world, &far);
-    far_await(&world, &far, "\r\n\r\n");
+    begin_get(&call, &far);
     relay_cancel(&call.relay);
     expect_nothing_after_cancellation(&far);
 }
@@ -809,7 +779,6 @@ int main(void)
         TEST(an_owner_that_pauses_holds_back_the_server),
         TEST(a_paused_response_outlives_its_connection),
         TEST(a_switched_protocol_is_a_tunnel),
-        TEST(a_tunnel_is_only_for_those_who_asked),
         TEST(malformed_responses_end_the_request),
         TEST(a_silent_server_ends_the_request),
         TEST(an_unreachable_server_gets_nothing),
