@@ -473,11 +473,19 @@ struct store_purge {
 
 enum { PEER_URL_MAX = 288 }; /* a host name of 253 characters fits */
 
+/* The connection by which a gateway sent its last beat, if that beat registered it. */
+enum store_session {
+    SESSION_UNKNOWN, /* not registered, or the database does not show it */
+    SESSION_OPEN,
+    SESSION_ENDED,
+};
+
 /* A gateway process. A restarted gateway is a new one, with a higher number. */
 struct store_gateway {
     uint64_t id;
     uint64_t beat; /* heartbeats so far */
     bool draining;
+    enum store_session session;
     char name[96];
     char peer_url[PEER_URL_MAX]; /* where others reach it; "": it serves no peers */
 };
@@ -488,6 +496,9 @@ struct store_gateway {
  * name. */
 struct store_beat {
     bool draining;
+    /* Registers the connection. Our own row then has SESSION_OPEN, unless that is impossible
+     * because of a pooler or missing rights. */
+    bool registers;
     void (*done)(struct store_beat *req, enum store_status status);
 
     uint64_t me;                    /* our own number */
@@ -586,6 +597,9 @@ struct store {
      * may drop the notification; the next beat finds the lead free in any case. May be
      * NULL. */
     void (*on_left)(void *owner);
+    /* Called, with moved_owner, when the connection for beats was lost. It may be open again
+     * before the next beat. May be NULL. */
+    void (*on_cut)(void *owner);
     void *moved_owner;
     /* Groups environments: those with the same return value share one part of the capacity.
      * NULL: each environment has a part of its own. Called with stored_owner. */

@@ -2,10 +2,11 @@
 // cut off from the database, or stopped: the other one serves soon, nothing acknowledged is lost or duplicated, and
 // subscribers resume.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { generateKeyPairSync, sign } from "node:crypto";
 import path from "node:path";
 import { test } from "node:test";
+import { promisify } from "node:util";
 
 import { Writers } from "../support/js/acknowledged.mjs";
 import { follows } from "../support/js/followers.mjs";
@@ -91,7 +92,7 @@ test("a standby on a socket of the service manager reports that, and takes over"
 test("of two standbys that take a free lead at once, one leads", { timeout: 120_000 }, async (t) => {
   const postgres = await startPostgres({ t }), gateways = [];
   for (const name of ["a", "b", "c"]) gateways.push(await startGateway({ t, ready: name === "a", ...onDatabase(postgres, name) }));
-  const [leader, ...others] = gateways, waiting = () => postgres.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position('lead_v101' IN query) > 0");
+  const [leader, ...others] = gateways, waiting = () => postgres.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position('lead_v102' IN query) > 0");
   for (const other of others) await standsBy(other);
   const locker = spawn("psql", ["-X", postgres.url], { stdio: ["pipe", "ignore", "ignore"] });
   t.after(() => locker.kill());
@@ -109,6 +110,23 @@ test("of two standbys that take a free lead at once, one leads", { timeout: 120_
   assert.equal(term, "2");
   for (const other of others.sort((x, y) => leads(x) - leads(y))) await other.stop();
   assert.equal(others.filter(leads).length, 1);
+});
+
+test("a beat that the leader sends while another gateway takes the lead is not overlooked", { timeout: 120_000 }, async (t) => {
+  const postgres = await startPostgres({ t });
+  await (await startGateway({ t, ...onDatabase(postgres, "first") })).stop(); // creates the functions
+  const join = (name) => postgres.query(`SELECT runcast.join_v101('${name}', '', '', 102, '{}', 2)`), leader = join("leader"), other = join("other");
+  const take = (me, dead, beat) => `SELECT count(*) > 0 FROM runcast.lead_v102(${me}, '{0}', '{}', '{}', '{${dead}}', '{${beat}}')`;
+  assert.equal(postgres.query(take(leader, "", "")), "t");
+  const beating = spawn("psql", ["-X", postgres.url], { stdio: ["pipe", "ignore", "ignore"] });
+  t.after(() => beating.kill());
+  beating.stdin.write(`BEGIN; SELECT runcast.beat_v102(${leader}, 0, 0);\n`);
+  await until(() => postgres.query("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND position('beat_v102' IN query) > 0") === "1", { what: "the beat is in flight" });
+  const taking = promisify(execFile)("psql", ["-XAtc", take(other, leader, 0), postgres.url]);
+  await until(() => postgres.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position('lead_v102' IN query) > 0") === "1", { what: "the other one waits" });
+  beating.stdin.end("COMMIT;\n");
+  assert.equal((await taking).stdout, "f\n");
+  assert.equal(postgres.query(take(other, leader, 1)), "t");
 });
 
 test("a leader that is stopped stores the last uses of keys before it hands the lead over", { timeout: 120_000 }, async (t) => {

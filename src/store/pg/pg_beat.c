@@ -1,4 +1,4 @@
-/* pg_beat.c - calls beat_v101, lead_v101 and leave_v101 on a separate connection.
+/* pg_beat.c - calls beat_v102, lead_v102 and leave_v101 on a separate connection.
  *
  * No commit or read thus delays them.
  *
@@ -19,14 +19,14 @@
 
 enum {
     BEAT_DEADLINE_MS = 2000,
-    TAKE_DEADLINE_MS = 5000, /* lead_v101 waits 3 s for other writers */
+    TAKE_DEADLINE_MS = 5000, /* lead_v102 waits 3 s for other writers */
     LEAVE_DEADLINE_MS = 1000,
     /* After a restart of the server, every gateway beats before any counts as dead. */
     BACK_OFF_MAX_MS = 1000,
 };
 
-/* Columns of the result of beat_v101. */
-enum { CLOCK, LEADER, ID, BEAT, DRAINING, NAME, PEER_URL };
+/* Columns of the result of beat_v102. */
+enum { CLOCK, LEADER, ID, BEAT, DRAINING, NAME, PEER_URL, SESSION };
 
 static struct pg_beats *beats_of(struct pg_link *link)
 {
@@ -97,15 +97,6 @@ static void finish_all(struct pg_beats *beats, enum store_status status)
 
 /* ---- responses ---- */
 
-static int64_t number_at(const PGresult *answer, int row, int column)
-{
-    struct slice value = { PQgetvalue(answer, row, column),
-                           (size_t)PQgetlength(answer, row, column) };
-    int64_t number = 0;
-    pg_take_int8(&value, &number);
-    return number;
-}
-
 static void take_text(char *text, size_t size, const PGresult *answer, int row, int column)
 {
     snprintf(text, size, "%.*s", PQgetlength(answer, row, column),
@@ -115,8 +106,9 @@ static void take_text(char *text, size_t size, const PGresult *answer, int row, 
 static void take_gateway(struct store_gateway *gateway, const PGresult *answer, int row)
 {
     *gateway = (struct store_gateway){
-        .id = (uint64_t)number_at(answer, row, ID),
-        .beat = (uint64_t)number_at(answer, row, BEAT),
+        .id = (uint64_t)pg_lead_number(answer, row, ID),
+        .beat = (uint64_t)pg_lead_number(answer, row, BEAT),
+        .session = (enum store_session)pg_lead_number(answer, row, SESSION),
         .draining = PQgetvalue(answer, row, DRAINING)[0],
     };
     take_text(gateway->name, sizeof(gateway->name), answer, row, NAME);
@@ -134,8 +126,8 @@ static void take_beat(struct pg_beats *beats, const PGresult *answer)
     for (int i = 0; i < count; i++) {
         take_gateway(&gateways[i], answer, i);
         is_there |= gateways[i].id == req->me;
-        req->leader = (uint64_t)number_at(answer, i, LEADER);
-        req->clock_ms = number_at(answer, i, CLOCK);
+        req->leader = (uint64_t)pg_lead_number(answer, i, LEADER);
+        req->clock_ms = pg_lead_number(answer, i, CLOCK);
     }
     req->gateways = gateways;
     req->gateway_count = (size_t)count;
@@ -227,20 +219,17 @@ static void send_listen(struct pg_beats *beats)
     send_statement(beats, PG_BEAT_LISTENS, &sql, &params);
 }
 
-/* A gateway that joined after the statement began has no peer_url before the next beat. */
 static void send_beat(struct pg_beats *beats)
 {
-    const char *schema = pg_schema_name(beats->link.options);
+    const struct store_beat *req = beats->beat;
     struct pg_params params = { 0 };
-    struct buf sql = { 0 };
     pg_param_int8(&params, beats->lead->me);
-    pg_param_int4(&params, beats->beat->draining);
-    buf_print(&sql,
-              "SELECT seen_clock, seen_leader, seen_id, seen_beat, seen_draining,"
-              " seen_name, g.peer_url FROM \"%s\".beat_v101($1, $2)"
-              " LEFT JOIN \"%s\".gateway g ON g.id = seen_id",
-              schema, schema);
-    send_statement(beats, PG_BEAT_BEATS, &sql, &params);
+    pg_param_int4(&params, req->draining);
+    pg_param_int4(&params, req->registers ? PQbackendPID(beats->link.conn) : 0);
+    say(beats, PG_BEAT_BEATS,
+        "seen_clock, seen_leader, seen_id, seen_beat, seen_draining, seen_name, seen_url,"
+        " seen_session",
+        "beat_v102($1, $2, $3)", &params);
     pg_params_finish(&params);
 }
 
@@ -253,10 +242,9 @@ static void send_recount(struct pg_beats *beats)
 static void send_take(struct pg_beats *beats)
 {
     struct pg_lead_call call;
-    struct buf sql = { 0 };
     pg_lead_call_init(&call, beats->lead, NULL, 0, beats->take);
-    pg_lead_add_take(&sql, pg_schema_name(beats->link.options));
-    send_statement(beats, PG_BEAT_TAKES, &sql, &call.params);
+    say(beats, PG_BEAT_TAKES, pg_lead_columns, "lead_v102($1, $2, $3, $4, $5, $6)",
+        &call.params);
     pg_lead_call_finish(&call);
 }
 
@@ -376,6 +364,8 @@ static void on_lost(struct pg_link *link, bool was_busy)
     finish_all(beats, STORE_FAILED);
     if (beats->leaving)
         close_all(beats);
+    else if (beats->store->on_cut)
+        beats->store->on_cut(beats->store->moved_owner);
 }
 
 static void on_notified(struct pg_link *link)

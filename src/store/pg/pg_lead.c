@@ -1,10 +1,10 @@
-/* pg_lead.c - calls join_v101 and lead_v101, and keeps their results. */
+/* pg_lead.c - calls join_v101 and lead_v102, and keeps their results. */
 #include "store/pg/pg_lead.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { FUNCTIONS_VERSION = 100 };
+enum { FUNCTIONS_VERSION = 102 };
 
 struct pg_term {
     uint64_t term;
@@ -151,8 +151,7 @@ void pg_lead_call_finish(struct pg_lead_call *call)
     pg_array_finish(&call->dead_beats);
 }
 
-/* Reads a binary number of a row; 0 for NULL. */
-static int64_t number_at(const PGresult *answer, int row, int column)
+int64_t pg_lead_number(const PGresult *answer, int row, int column)
 {
     struct slice value = { PQgetvalue(answer, row, column),
                            (size_t)PQgetlength(answer, row, column) };
@@ -168,11 +167,11 @@ static int64_t number_at(const PGresult *answer, int row, int column)
 static struct store_position position_at(const PGresult *answer, int row, int first)
 {
     return (struct store_position){
-        .env = (uint32_t)number_at(answer, row, first),
-        .seq = (uint64_t)number_at(answer, row, first + 1),
-        .purged = (uint64_t)number_at(answer, row, first + 2),
-        .floor = number_at(answer, row, first + 3),
-        .stored = number_at(answer, row, first + 4),
+        .env = (uint32_t)pg_lead_number(answer, row, first),
+        .seq = (uint64_t)pg_lead_number(answer, row, first + 1),
+        .purged = (uint64_t)pg_lead_number(answer, row, first + 2),
+        .floor = pg_lead_number(answer, row, first + 3),
+        .stored = pg_lead_number(answer, row, first + 4),
     };
 }
 
@@ -190,7 +189,7 @@ static void take_environment(struct pg_lead *lead, const PGresult *answer, int r
 bool pg_lead_take(struct pg_lead *lead, const PGresult *answer)
 {
     for (int row = 0; row < PQntuples(answer); row++) {
-        lead->term = (uint64_t)number_at(answer, row, 1);
+        lead->term = (uint64_t)pg_lead_number(answer, row, 1);
         if (!PQgetisnull(answer, row, 2))
             take_environment(lead, answer, row);
     }
@@ -204,19 +203,6 @@ void pg_lead_note(struct pg_lead *lead, const PGresult *answer)
         if (!pg_lead_term(lead, position.env))
             positions_put(lead->positions, position);
     }
-}
-
-/* Gateways that take the lead take turns, by a lock that is held to the end of the
- * transaction. lead_v101 alone would let two of them lead: the second one waits for the row of
- * the realm, and PostgreSQL then reads that row again, but not the gateway that was joined to
- * it, so the new leader seems to be gone. */
-void pg_lead_add_take(struct buf *sql, const char *schema)
-{
-    buf_print(sql,
-              "SELECT %s FROM (SELECT pg_advisory_xact_lock(hashtext('runcast lead'),"
-              " hashtext('%s'))::text AS held) turn,"
-              " LATERAL \"%s\".lead_v101($1 + length(turn.held), $2, $3, $4, $5, $6)",
-              pg_lead_columns, schema, schema);
 }
 
 static PGresult *ask_lead(const struct pg_lead *lead, PGconn *conn, const char *schema)
@@ -233,7 +219,8 @@ static PGresult *ask_lead(const struct pg_lead *lead, PGconn *conn, const char *
         lens[i] = (int)call.params.items[i].len;
         formats[i] = 1;
     }
-    pg_lead_add_take(&sql, schema);
+    buf_print(&sql, "SELECT %s FROM \"%s\".lead_v102($1, $2, $3, $4, $5, $6)",
+              pg_lead_columns, schema);
     buf_add_char(&sql, '\0');
     PGresult *answer = PQexecParams(conn, sql.ptr, 6, types, values, lens, formats, 1);
     buf_finish(&sql);

@@ -28,7 +28,7 @@ uint64_t pg_lead_term(const void *lead, uint32_t env);
 enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
                       struct failure *why);
 
-/* Parameters of lead_v101: the realm, environments that may be new, and dead gateways if
+/* Parameters of lead_v102: the realm, environments that may be new, and dead gateways if
  * any.
  *
  * params borrows the arrays. */
@@ -41,13 +41,13 @@ void pg_lead_call_init(struct pg_lead_call *call, const struct pg_lead *lead,
                        const uint32_t *envs, size_t count, const struct store_lead *take);
 void pg_lead_call_finish(struct pg_lead_call *call);
 
-/* Appends the statement that takes the lead, with the parameters of lead_v101. */
-void pg_lead_add_take(struct buf *sql, const char *schema);
-
-/* Result columns of lead_v101, for a statement; and those of positions alone. */
+/* Result columns of lead_v102, for a statement; and those of positions alone. */
 extern const char pg_lead_columns[], pg_lead_position_columns[];
 
-/* Reads the binary result of lead_v101: terms and counters. Returns false if we lead
+/* Reads a binary number of a row; 0 for NULL. */
+int64_t pg_lead_number(const PGresult *answer, int row, int column);
+
+/* Reads the binary result of lead_v102: terms and counters. Returns false if we lead
  * nothing. */
 bool pg_lead_take(struct pg_lead *lead, const PGresult *answer);
 

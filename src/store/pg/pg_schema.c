@@ -13,6 +13,7 @@
 /* Generated from schema/ by the build. */
 extern const char postgres_tables_sql[];
 extern const char postgres_functions_sql[];
+extern const char postgres_102_sql[];
 
 /* Development versions had lower numbers; their databases can no longer be opened. */
 enum { FIRST_SCHEMA = 100 };
@@ -24,6 +25,7 @@ enum { FUNCTIONS_SCHEMA = 101 };
 /* SQL of each version after the first, in order; NULL ends it. */
 static const char *const steps[] = {
     "ALTER TABLE run ADD COLUMN limits bytea", /* 101 */
+    postgres_102_sql,
     NULL,
 };
 

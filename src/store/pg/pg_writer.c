@@ -222,7 +222,7 @@ static void send_step(struct pg_writer *writer)
 {
     switch (writer->step) {
     case PG_REST: break;
-    case PG_LEAD: call(writer, "lead_v101", &writer->lead_call.params); break;
+    case PG_LEAD: call(writer, "lead_v102", &writer->lead_call.params); break;
     case PG_GROUP:
     case PG_VOID: call(writer, "commit_v101", &writer->params); break;
     case PG_PURGE: call(writer, "purge_v101", &writer->params); break;

@@ -14,7 +14,7 @@ struct pg_writers;
 /* The statement that a writer has sent, or resends once reconnected. */
 enum pg_step {
     PG_REST,  /* nothing */
-    PG_LEAD,  /* lead_v101 creates the rows of new environments; then the group follows */
+    PG_LEAD,  /* lead_v102 creates the rows of new environments; then the group follows */
     PG_GROUP, /* commit_v101 */
     PG_PURGE, /* purge_v101 */
     PG_VOID,  /* commit_v101 of nothing, under a number that may still be in flight */

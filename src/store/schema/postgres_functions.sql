@@ -1,6 +1,6 @@
 -- The functions that gateways call. The name of each function and type ends with the version of the
 -- schema that added it. None is ever replaced: a changed one gets a new number, and older gateways
--- continue to call theirs.
+-- continue to call theirs. Those of version 102 are in postgres_102.sql.
 --
 -- A gateway opens a new connection when a write gets no answer for 5 s. A wait for a lock must end
 -- before that (lock_timeout). Otherwise each retry leaves a session behind, until the server accepts

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <uv.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "store/pg/pg_store.h"
 #include "tests/support/contract/store_contract.h"
@@ -22,6 +23,8 @@ struct process {
     bool done, closed;
     unsigned moved;
     bool told; /* the notice that another gateway has left arrived */
+    bool cut;  /* the connection for beats was lost */
+    bool registers;
     enum store_status status;
 };
 
@@ -53,6 +56,11 @@ static void on_left(void *owner)
     ((struct process *)owner)->told = true;
 }
 
+static void on_cut(void *owner)
+{
+    ((struct process *)owner)->cut = true;
+}
+
 static const char *peer_url; /* of the next process; NULL: none */
 
 static struct process *start_by(int which, const char *name, const char *url)
@@ -69,6 +77,7 @@ static struct process *start_by(int which, const char *name, const char *url)
         fail_msg("%s", why.text);
     process->world.store->on_moved = on_moved;
     process->world.store->on_left = on_left;
+    process->world.store->on_cut = on_cut;
     process->world.store->moved_owner = process;
     return process;
 }
@@ -126,7 +135,8 @@ static void on_beaten(struct store_beat *req, enum store_status status)
 static enum store_status try_beat(struct process *process)
 {
     process->done = false;
-    process->beat = (struct store_beat){ .done = on_beaten };
+    process->beat =
+        (struct store_beat){ .registers = process->registers, .done = on_beaten };
     process->world.store->ops->beat(process->world.store, &process->beat);
     assert_false(process->done); /* not called from within the call */
     wait_for(&process->done);
@@ -321,6 +331,114 @@ static void rows_of_the_dead_are_removed_unless_they_have_beaten_since(void **st
     assert_int_equal(commit_one(&a->world, new_run(ENV_A, 1, "a")), STORE_OK);
 }
 
+/* ---- sessions ---- */
+
+/* Executes the statement; @ stands for the schema. */
+static const char *ask(const char *text)
+{
+    struct buf sql = { 0 };
+    for (; *text; text++)
+        if (*text == '@')
+            buf_add_text(&sql, scene.schema);
+        else
+            buf_add_char(&sql, *text);
+    buf_add_char(&sql, '\0');
+    const char *result = pg_world_ask(sql.ptr);
+    buf_finish(&sql);
+    return result;
+}
+
+static enum store_session session_of(struct process *by, const char *name)
+{
+    assert_int_equal(beat(by), STORE_OK);
+    return seen(by, name)->session;
+}
+
+static void registered_session_is_open_until_it_ends(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *b = start(1, "b");
+    assert_int_equal(session_of(a, "a"), SESSION_UNKNOWN);
+    a->registers = true;
+    assert_int_equal(session_of(a, "a"), SESSION_OPEN);
+    assert_int_equal(session_of(b, "a"), SESSION_OPEN);
+    assert_int_equal(session_of(b, "b"), SESSION_UNKNOWN);
+    assert_false(a->cut);
+    ask("SELECT pg_terminate_backend(session_pid) FROM @.gateway");
+    wait_for(&a->cut);
+    while (session_of(b, "a") != SESSION_ENDED)
+        ;
+    assert_int_equal(session_of(a, "a"), SESSION_OPEN);
+    assert_int_equal(session_of(b, "a"), SESSION_OPEN);
+    a->registers = false;
+    assert_int_equal(session_of(a, "a"), SESSION_UNKNOWN);
+    assert_int_equal(session_of(b, "a"), SESSION_UNKNOWN);
+}
+
+/* All sessions have ended then, whatever became of their gateways. */
+static void sessions_before_a_restart_of_the_server_are_unknown(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *b = start(1, "b");
+    a->registers = true;
+    assert_int_equal(session_of(a, "a"), SESSION_OPEN);
+    assert_int_equal(session_of(b, "a"), SESSION_OPEN);
+    pg_world_order("stop fast");
+    pg_world_order("start");
+    assert_int_equal(session_of(b, "a"), SESSION_UNKNOWN);
+    assert_true(b->cut);
+    assert_int_equal(session_of(a, "a"), SESSION_OPEN);
+}
+
+/* A pooler has its own session, or lends it to others. */
+static void session_of_another_process_is_not_registered(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a");
+    a->registers = true;
+    assert_int_equal(session_of(a, "a"), SESSION_OPEN);
+    assert_string_equal(
+        ask("SELECT max(seen_session) FROM @.gateway, @.beat_v102(id, 0, session_pid)"),
+        "0");
+}
+
+static void session_that_cannot_be_read_is_unknown(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a");
+    a->registers = true;
+    pg_world_ask("REVOKE EXECUTE ON FUNCTION pg_stat_get_activity(int) FROM public");
+    enum store_session session = session_of(a, "a");
+    pg_world_ask("GRANT EXECUTE ON FUNCTION pg_stat_get_activity(int) TO public");
+    assert_int_equal(session, SESSION_UNKNOWN);
+    assert_int_equal(session_of(a, "a"), SESSION_OPEN);
+}
+
+/* ---- beside a gateway of schema 101 ---- */
+
+static void gateway_of_the_schema_before_continues_beside_this_one(void **state)
+{
+    (void)state;
+    end(start(0, "a"));
+    ask("ALTER TABLE @.gateway DROP COLUMN session_pid, DROP COLUMN session_start;"
+        " DROP FUNCTION @.lead_v102, @.beat_v102, @.session_start_v102,"
+        " @.session_state_v102; UPDATE @.meta SET value = '101' WHERE name = 'schema'");
+    ask("SELECT @.join_v101('old', '', '', 100, '{}', 2)");
+    ask("SELECT @.lead_v101(id, '{0}', '{}', '{}', '{}', '{}') FROM @.gateway");
+    struct process *a = start(0, "a");
+    assert_string_equal(ask("SELECT value FROM @.meta WHERE name = 'schema'"), "102");
+    assert_int_equal(session_of(a, "old"), SESSION_UNKNOWN);
+    assert_int_equal(a->beat.leader, seen(a, "old")->id);
+    struct store_gateway old = *seen(a, "old");
+    ask("SELECT @.beat_v101(id, 0) FROM @.gateway WHERE name = 'old'");
+    assert_int_equal(take(a, &old), STORE_TAKEN);
+    assert_int_equal(session_of(a, "old"), SESSION_UNKNOWN);
+    assert_int_equal(take(a, seen(a, "old")), STORE_OK);
+    assert_string_equal(ask("SELECT count(*) FROM @.gateway g, @.lead_v101(g.id, '{0}',"
+                            " '{}', '{}', '{}', '{}') WHERE g.name = 'old'"),
+                        "0");
+}
+
 /* ---- the lead ---- */
 
 static void leader_that_leaves_notifies_others_and_writes_no_more(void **state)
@@ -436,7 +554,7 @@ static void cut_beats(const char *what, enum pg_side from)
     assert_int_equal(beat(a), STORE_OK);
     unsigned n = 0;
     do {
-        pg_world_strike(what, from, ++n, "beat_v101");
+        pg_world_strike(what, from, ++n, "beat_v102");
         uint64_t before = seen(a, "a")->beat;
         bool answered = try_beat(a) == STORE_OK;
         pg_world_order("forget");
@@ -465,7 +583,7 @@ static void take_cut_at_any_message_is_retried(void **state)
         assert_int_equal(take(a, NULL), STORE_OK);
         unsigned n = 0;
         do {
-            pg_world_strike("cut", sides[i], ++n, "lead_v101");
+            pg_world_strike("cut", sides[i], ++n, "lead_v102");
             try_take(a, NULL);
             pg_world_order("forget");
             assert_int_equal(take(a, NULL), STORE_OK);
@@ -496,6 +614,11 @@ int main(void)
         TEST(gateway_that_left_is_not_listed),
         TEST(gateway_whose_name_was_taken_gets_moved),
         TEST(rows_of_the_dead_are_removed_unless_they_have_beaten_since),
+        TEST(registered_session_is_open_until_it_ends),
+        TEST(sessions_before_a_restart_of_the_server_are_unknown),
+        TEST(session_of_another_process_is_not_registered),
+        TEST(session_that_cannot_be_read_is_unknown),
+        TEST(gateway_of_the_schema_before_continues_beside_this_one),
         TEST(leader_that_leaves_notifies_others_and_writes_no_more),
         TEST(free_lead_is_taken_and_kept),
         TEST(lead_is_taken_from_a_dead_leader_only_at_its_last_seen_beat),
