@@ -481,10 +481,19 @@ static void end_catching(struct replica *replica)
         follow(replica);
 }
 
-static bool must_catch_up(const struct followed *followed)
+/* Retention may have removed runs after the last change that memory has. */
+static bool is_purged(const struct replica *replica, const struct environment *env)
+{
+    struct store_position position =
+        replica->store->ops->position(replica->store, env->number);
+    return position.purged > env->purged || position.floor > env->floor;
+}
+
+static bool must_catch_up(const struct replica *replica, const struct followed *followed)
 {
     const struct catch_up_item *item = &followed->item;
-    return !item->is_loaded || item->is_partial || item->env->applied < followed->stream;
+    return !item->is_loaded || item->is_partial || item->env->applied < followed->stream ||
+           is_purged(replica, item->env);
 }
 
 /* Without a leader, the database says how far each environment is. */
@@ -512,7 +521,7 @@ static bool add_items(struct replica *replica)
         if (!followed->item.env)
             return false;
         note_new(followed);
-        if (must_catch_up(followed))
+        if (must_catch_up(replica, followed))
             catch_up_add(&replica->catch_up, &followed->item);
     }
     return true;

@@ -283,6 +283,23 @@ static void memory_is_loaded_without_a_leader(void **state)
     assert_int_equal(scene->clears, 1); /* it continued from memory */
 }
 
+static void retention_is_completed_without_a_leader(void **state)
+{
+    struct replication_scene *scene = *state;
+    create(scene->world, "run_1", "a");
+    create(scene->world, "run_2", "a");
+    finish_run(scene->world, "run_1", 10);
+    scene_connect(scene);
+    scene_disconnect(scene);
+    purge(scene);
+    replica_load(&scene->replica);
+    scene_pass(scene, 0);
+    assert_int_equal(scene->loads, 1);
+    assert_null(environment_find(scene->copy, SLICE("run_1")));
+    assert_same_memory(scene);
+    assert_int_equal(scene->clears, 1);
+}
+
 /* As when the gateway takes the lead: the database has more than the last leader sent. */
 static void memory_is_completed_without_a_leader(void **state)
 {
@@ -663,6 +680,7 @@ int main(void)
         TEST(environment_that_is_dropped_meanwhile_leaves_memory),
         TEST(memory_is_loaded_without_a_leader),
         TEST(memory_is_completed_without_a_leader),
+        TEST(retention_is_completed_without_a_leader),
         TEST(load_that_is_given_up_calls_nothing),
         TEST(trust_counts_from_the_ask),
         TEST(late_beat_does_not_prolong_trust_by_its_delay),
