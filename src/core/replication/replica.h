@@ -23,7 +23,7 @@
 #include "core/replication/frames.h"
 
 enum {
-    REPLICA_ASK_MS = 500,           /* between asks */
+    REPLICA_ASK_MS = 250,           /* between asks */
     REPLICA_ASKS = 256,             /* asks whose time is known */
     REPLICA_SILENCE_MS = 10 * 1000, /* without a beat, the connection is ended */
     REPLICA_WAITING_MAX = 64 << 20, /* bytes of frames that wait, in memory */

@@ -12,7 +12,7 @@ struct leading;
 
 struct leading_options {
     const char *name; /* of this gateway, unique; borrowed */
-    int64_t beat_ms;  /* interval between beats */
+    int64_t beat_ms;  /* longest interval between beats */
     int64_t dead_ms;  /* a gateway is dead after this time without a beat */
     /* The leader removes a gateway's row after this time without a beat; 0: an hour. */
     int64_t forget_ms;
@@ -43,8 +43,8 @@ struct leading_options {
 
 /* Sends the first beat, and stands by until it gets the lead.
  *
- * Everything is borrowed until leading_destroy. Takes the callbacks store->on_moved and
- * store->on_left for itself. */
+ * Everything is borrowed until leading_destroy. Takes the callbacks store->on_moved,
+ * on_left and on_cut for itself. */
 struct leading *leading_create(struct loop *loop, struct store *store,
                                const struct leading_options *options);
 

@@ -12,7 +12,23 @@
  * the clocks do.
  *
  * A gateway that cannot reach the database learns nothing about the others. So after a
- * missing response to one of my own beats, every gateway gets the full time again. */
+ * missing response to one of my own beats, every gateway gets the full time again.
+ *
+ * The database ends the session of a process that was killed at once. So a leader that has
+ * registered its session counts as dead sooner:
+ *
+ *   a leader     ──●──●──●──●──── × killed: its session ends
+ *                           sent        would doubt 1 s after sending that beat
+ *   another one  ────○────────○─────────○─────────────────────────○ dead
+ *                                       the session has ended     and 1.5 s later still has,
+ *                                                                 without another beat
+ *
+ * The session answered the last beat, so that was sent before the session ended. A leader that
+ * lives and only lost the connection reconnects within that time, or has been in doubt for
+ * half a second when another one leads.
+ *
+ * A restart of the database ends all sessions, also of gateways that live. So sessions do not
+ * count until my beats have had responses for the full time. */
 #include "store/lead/observation.h"
 
 #include "base/mem.h"
@@ -42,6 +58,21 @@ static const struct seen_gateway *find(const struct observation *observation, ui
     return NULL;
 }
 
+void observation_send(struct observation *observation, bool registers)
+{
+    observation->is_registered |= registers;
+}
+
+/* Returns ended_ms of a gateway, given how it was in the response before. */
+static int64_t ended_ms(const struct seen_gateway *before,
+                        const struct store_gateway *gateway, int64_t now_ms)
+{
+    bool stood_still = before && before->gateway.beat == gateway->beat;
+    if (gateway->session != SESSION_ENDED)
+        return 0;
+    return stood_still && before->ended_ms ? before->ended_ms : now_ms;
+}
+
 void observation_answer(struct observation *observation, int64_t sent_ms, int64_t now_ms,
                         const struct store_beat *answer)
 {
@@ -51,8 +82,10 @@ void observation_answer(struct observation *observation, int64_t sent_ms, int64_
         const struct store_gateway *gateway = &answer->gateways[i];
         const struct seen_gateway *before = find(observation, gateway->id);
         bool stood_still = before && before->gateway.beat == gateway->beat;
-        seen[i] =
-            (struct seen_gateway){ *gateway, stood_still ? before->moved_ms : now_ms };
+        seen[i] = (struct seen_gateway){ *gateway, stood_still ? before->moved_ms : now_ms,
+                                         ended_ms(before, gateway, now_ms) };
+        if (gateway->id == answer->me)
+            observation->is_registered = gateway->session != SESSION_UNKNOWN;
     }
     free(observation->seen);
     observation->seen = seen;
@@ -76,6 +109,18 @@ const struct store_gateway *observation_find(const struct observation *observati
     return seen ? &seen->gateway : NULL;
 }
 
+/* Returns the ms until it counts as dead because its session has ended. */
+static int64_t session_dead_in(const struct observation *observation,
+                               const struct seen_gateway *seen, int64_t now_ms)
+{
+    int64_t dead_ms = seen->ended_ms + SESSION_DEAD_MS;
+    if (!seen->ended_ms || now_ms - observation->steady_ms < observation->dead_ms)
+        return INT64_MAX;
+    if (observation->sent_ms >= dead_ms)
+        return 0;
+    return dead_ms > now_ms ? dead_ms - now_ms : 1;
+}
+
 int64_t observation_dead_in(const struct observation *observation, uint64_t id,
                             int64_t now_ms)
 {
@@ -86,12 +131,17 @@ int64_t observation_dead_in(const struct observation *observation, uint64_t id,
     int64_t since =
         seen->moved_ms > observation->steady_ms ? seen->moved_ms : observation->steady_ms;
     int64_t left = since + observation->dead_ms - now_ms;
+    int64_t by_session = session_dead_in(observation, seen, now_ms);
+    left = left < by_session ? left : by_session;
     return left > 0 ? left : 0;
 }
 
 static int64_t doubt_ms(const struct observation *observation)
 {
-    return observation->sent_ms + observation->dead_ms * 4 / 5 + 1;
+    int64_t trust_ms = observation->dead_ms * 4 / 5;
+    if (observation->is_registered && trust_ms > SESSION_TRUST_MS)
+        trust_ms = SESSION_TRUST_MS;
+    return observation->sent_ms + trust_ms + 1;
 }
 
 bool observation_doubts(const struct observation *observation, int64_t now_ms)

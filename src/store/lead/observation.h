@@ -1,13 +1,24 @@
-/* observation.h - which gateways are alive, judged by their beats in the database.
+/* observation.h - which gateways are alive, judged by their beats in the database, and by the
+ * sessions that they have registered there.
  *
  * "I" is this gateway. */
 #pragma once
 
 #include "runcast/store.h"
 
+enum {
+    /* A leader that has registered its session trusts itself for this time after it has sent
+     * its last answered beat. */
+    SESSION_TRUST_MS = 1000,
+    /* Its session must have ended, without another beat, in two responses to beats of mine
+     * that are this far apart. */
+    SESSION_DEAD_MS = 1500,
+};
+
 struct seen_gateway {
     struct store_gateway gateway; /* from the last response */
     int64_t moved_ms;             /* when I saw its beat change */
+    int64_t ended_ms; /* when I first saw that its session had ended; 0: it has not */
 };
 
 /* All times are the caller's monotonic clock, in ms. */
@@ -19,6 +30,7 @@ struct observation {
     int64_t answered_ms; /* when the newest response arrived */
     /* since when responses have arrived without a gap; INT64_MAX: none */
     int64_t steady_ms;
+    bool is_registered;        /* the others may know my session */
     struct seen_gateway *seen; /* owned by this struct */
     size_t count;
 };
@@ -28,11 +40,14 @@ void observation_init(struct observation *observation, int64_t dead_ms, int64_t 
                       int64_t now_ms);
 void observation_finish(struct observation *observation);
 
+/* I send a beat. registers: it registers my session. */
+void observation_send(struct observation *observation, bool registers);
+
 /* Takes the response to my beat that was sent at sent_ms. */
 void observation_answer(struct observation *observation, int64_t sent_ms, int64_t now_ms,
                         const struct store_beat *answer);
 
-/* My beat got no response.
+/* My beat got no response, or its connection was lost.
  *
  * The database has restarted or is unreachable, perhaps for the others as well. */
 void observation_miss(struct observation *observation);
@@ -42,7 +57,7 @@ const struct store_gateway *observation_find(const struct observation *observati
                                              uint64_t id);
 
 /* Returns the ms until it counts as dead, if it stops beating and my beats get responses;
- * 0: dead.
+ * 0: dead. If its session has ended, another of my beats must show that first.
  *
  * Returns INT64_MAX if I do not know it, or know too little. */
 int64_t observation_dead_in(const struct observation *observation, uint64_t id,

@@ -280,7 +280,10 @@ static void execute(struct cluster_database *database, struct cluster_call *call
         return;
     switch (call->kind) {
     case CALL_JOIN: break;
-    case CALL_BEAT: row->beat++; break;
+    case CALL_BEAT:
+        row->beat++;
+        row->registered = call->registers;
+        break;
     case CALL_LEAD: reply->status = lead(database, row, call); break;
     case CALL_EPOCH: reply->status = epoch(database, row, call); break;
     case CALL_COMMIT:

@@ -28,7 +28,8 @@ enum cluster_call_kind {
 struct cluster_row {
     uint64_t id; /* 0: none */
     uint64_t beat;
-    bool session; /* its connection is open */
+    bool registered; /* its last beat has registered its session */
+    bool session;    /* its connection is open */
     uint32_t connection;
     uint64_t group; /* the last one of its writer */
     enum store_status answer;
@@ -39,6 +40,7 @@ struct cluster_call {
     enum cluster_call_kind kind;
     uint64_t me, number, term, group;
     char epoch[17]; /* of the caller's memory; "": any */
+    bool registers; /* the session, with a beat */
     unsigned op;    /* of a commit; 0: none */
     union {
         struct store_commit *commit;

@@ -23,30 +23,13 @@ void cluster_lead_finish(struct cluster_lead *lead)
 
 /* ---- trust ---- */
 
-/* The end of a session is noticed at once, unless the network is cut: then only the time
- * since the last answered beat counts. */
-static int64_t session_trust(const struct cluster_lead *lead)
-{
-    const struct cluster_gateway *gateway = lead->gateway;
-    const struct cluster_pair *pair =
-        cluster_pair(&gateway->cluster->network, gateway->number, CLUSTER_DATABASE);
-    if (pair->connection != lead->answered_connection && !pair->cut)
-        return 0;
-    return lead->observation.sent_ms + SESSION_TRUST_MS - now_of(lead);
-}
-
 int64_t cluster_lead_trust(const struct cluster_lead *lead)
 {
     const struct cluster_gateway *gateway = lead->gateway;
-    int64_t left = observation_doubts_in(&lead->observation, now_of(lead));
     if (lead->state != LEAD_LEADING || gateway->memory != MEMORY_READY ||
         gateway->must_restart || gateway->must_forget)
         return 0;
-    if (gateway->cluster->session_rule && !has_fault(FAULT_SESSION_ENDS)) {
-        int64_t most = session_trust(lead);
-        left = most < left ? most : left;
-    }
-    return left > 0 ? left : 0;
+    return observation_doubts_in(&lead->observation, now_of(lead));
 }
 
 int cluster_lead_leader(const struct cluster_lead *lead)
@@ -59,6 +42,15 @@ int cluster_lead_leader(const struct cluster_lead *lead)
 
 /* ---- calls ---- */
 
+/* As in store/lead/leading.c. */
+static bool registers(const struct cluster_lead *lead)
+{
+    const struct observation *observation = &lead->observation;
+    return lead->gateway->cluster->session_rule && lead->state == LEAD_LEADING &&
+           (observation->is_registered ||
+            now_of(lead) - observation->sent_ms <= SESSION_TRUST_MS / 2);
+}
+
 static void call(struct cluster_lead *lead, enum cluster_call_kind kind,
                  const struct cluster_row *dead)
 {
@@ -68,6 +60,9 @@ static void call(struct cluster_lead *lead, enum cluster_call_kind kind,
     lead->kind = kind;
     lead->number = ++gateway->store.number;
     lead->connection = cluster_gateway_connection(gateway, CLUSTER_DATABASE);
+    message->registers = kind == CALL_BEAT && registers(lead);
+    observation_send(&lead->observation,
+                     message->registers && !has_fault(FAULT_SESSION_ENDS));
     lead->sent_at = now_of(lead);
     lead->next_at = lead->sent_at + CLUSTER_BEAT_MS;
     message->kind = kind;
@@ -82,7 +77,6 @@ static void lose_call(struct cluster_lead *lead)
 {
     lead->calling = false;
     observation_miss(&lead->observation);
-    memset(lead->absences, 0, sizeof(lead->absences));
     if (lead->state == LEAD_TAKING)
         lead->state = LEAD_STANDBY;
 }
@@ -92,6 +86,10 @@ void cluster_lead_tick(struct cluster_lead *lead)
     struct cluster_gateway *gateway = lead->gateway;
     const struct cluster_pair *pair =
         cluster_pair(&gateway->cluster->network, gateway->number, CLUSTER_DATABASE);
+    if (lead->known_connection != pair->connection && !pair->cut)
+        observation_miss(&lead->observation);
+    if (!pair->cut)
+        lead->known_connection = pair->connection;
     if (lead->calling && lead->connection != pair->connection)
         lose_call(lead);
     if (lead->calling || pair->cut || now_of(lead) < lead->next_at)
@@ -106,41 +104,33 @@ void cluster_lead_tick(struct cluster_lead *lead)
 
 /* ---- who is dead ---- */
 
-static void note_absence(struct cluster_lead *lead, int number,
-                         const struct cluster_row *row)
+static enum store_session session_of(const struct cluster_row *row)
 {
-    struct cluster_absence *absence = &lead->absences[number];
-    if (row->session || !row->id)
-        *absence = (struct cluster_absence){ 0 };
-    else if (absence->id != row->id || absence->beat != row->beat)
-        *absence = (struct cluster_absence){ row->id, row->beat, now_of(lead) };
-}
-
-static bool is_absent(const struct cluster_lead *lead, int number)
-{
-    const struct cluster_absence *absence = &lead->absences[number];
-    return lead->gateway->cluster->session_rule && absence->id &&
-           lead->sent_at >= absence->since + SESSION_DEAD_MS;
+    if (!row->registered)
+        return SESSION_UNKNOWN;
+    return row->session ? SESSION_OPEN : SESSION_ENDED;
 }
 
 static void observe(struct cluster_lead *lead, const struct cluster_reply *reply)
 {
     struct store_gateway gateways[CLUSTER_GATEWAYS] = { 0 };
-    struct store_beat beat = { .gateways = gateways, .leader = reply->leader };
-    for (int i = 0; i < CLUSTER_GATEWAYS; i++) {
-        note_absence(lead, i, &reply->rows[i]);
+    struct store_beat beat = { .gateways = gateways,
+                               .leader = reply->leader,
+                               .me = lead->me };
+    for (int i = 0; i < CLUSTER_GATEWAYS; i++)
         if (reply->rows[i].id)
             gateways[beat.gateway_count++] =
                 (struct store_gateway){ .id = reply->rows[i].id,
-                                        .beat = reply->rows[i].beat };
-    }
+                                        .beat = reply->rows[i].beat,
+                                        .session = session_of(&reply->rows[i]) };
     observation_answer(&lead->observation, lead->sent_at, now_of(lead), &beat);
-    lead->answered_connection = lead->connection;
+    if (has_fault(FAULT_SESSION_ENDS))
+        lead->observation.is_registered = false;
 }
 
 static bool is_dead(const struct cluster_lead *lead, int leader)
 {
-    if (leader < 0 || lead->leader == lead->me || is_absent(lead, leader))
+    if (leader < 0 || lead->leader == lead->me)
         return true;
     return !observation_dead_in(&lead->observation, lead->leader, now_of(lead));
 }
@@ -163,8 +153,6 @@ static void consider(struct cluster_lead *lead)
     if (!may_lead(lead) || !is_dead(lead, leader))
         return;
     struct cluster_row dead = leader < 0 ? (struct cluster_row){ 0 } : lead->rows[leader];
-    if (leader >= 0 && is_absent(lead, leader))
-        dead.beat = lead->absences[leader].beat;
     lead->state = LEAD_TAKING;
     call(lead, CALL_LEAD, &dead);
 }

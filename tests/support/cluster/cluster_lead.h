@@ -4,10 +4,8 @@
  *                 ▲                                    │
  *                 └──────── another was first ─────────┘
  *
- * The beats are judged by store/lead/observation.h, as in the gateway. With the session rule,
- * a leader also doubts when its session ends or SESSION_TRUST_MS after it sent its last
- * answered beat. Others then take the lead after they have seen neither a session nor a beat
- * of it in two of their own beats, SESSION_DEAD_MS apart. */
+ * The beats and the sessions are judged by store/lead/observation.h, as in the gateway. With
+ * the session rule, a leader registers its session. */
 #pragma once
 
 #include "store/lead/observation.h"
@@ -16,8 +14,6 @@
 enum {
     CLUSTER_BEAT_MS = 300,
     CLUSTER_DEAD_MS = 5000,
-    SESSION_TRUST_MS = 1000,
-    SESSION_DEAD_MS = 1500,
 };
 
 enum cluster_lead_state {
@@ -26,12 +22,6 @@ enum cluster_lead_state {
     LEAD_TAKING,
     LEAD_LOADING,
     LEAD_LEADING
-};
-
-/* Another gateway whose session was absent. */
-struct cluster_absence {
-    uint64_t id, beat;
-    int64_t since; /* the first response that showed it */
 };
 
 struct cluster_lead {
@@ -43,11 +33,11 @@ struct cluster_lead {
     bool calling; /* a call of this struct is in flight */
     enum cluster_call_kind kind;
     uint64_t number;
-    uint32_t connection, answered_connection;
+    uint32_t connection;       /* of the last call */
+    uint32_t known_connection; /* an earlier one is known to be lost */
     int64_t sent_at, next_at;
     bool other_timeline; /* a new epoch is due */
     struct cluster_row rows[CLUSTER_GATEWAYS];
-    struct cluster_absence absences[CLUSTER_GATEWAYS];
 };
 
 void cluster_lead_init(struct cluster_lead *lead, struct cluster_gateway *gateway);

@@ -357,10 +357,10 @@ static void late_beat_does_not_prolong_trust_by_its_delay(void **state)
     world_pass(scene->world, REPLICA_ASK_MS);
     scene_drop_first(&scene->to_leader);
     uint64_t question = replica_ask(&scene->replica);
-    world_pass(scene->world, 300);
+    world_pass(scene->world, 200);
     scene_deliver(scene);
     assert_int_equal(scene->replica.answered, question);
-    assert_int_equal(replica_left_ms(&scene->replica), LEFT_MS - 300);
+    assert_int_equal(replica_left_ms(&scene->replica), LEFT_MS - 200);
 }
 
 static void each_answer_is_reported(void **state)

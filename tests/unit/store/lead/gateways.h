@@ -25,11 +25,14 @@ struct process {
     uint64_t id; /* 0: has no row */
     char name[8];
     uint64_t beat;
-    bool cut;         /* the database gets nothing from it and does not respond */
-    bool stopped;     /* its loop does not turn */
-    bool draining;    /* as in its last beat */
-    bool refused;     /* its next take fails with an unknown result */
-    int64_t ahead_ms; /* how far its wall clock is ahead */
+    bool cut;            /* the database gets nothing from it and does not respond */
+    bool stopped;        /* its loop does not turn */
+    uint64_t session;    /* of its connection; 0: it was killed */
+    uint64_t registered; /* the session that its last beat registered; 0: none */
+    bool pooled;         /* its session cannot be registered */
+    bool draining;       /* as in its last beat */
+    bool refused;        /* its next take fails with an unknown result */
+    int64_t ahead_ms;    /* how far its wall clock is ahead */
     struct store_beat *beating;
     struct store_lead *taking;
     struct store_leave *leaving;
@@ -41,8 +44,8 @@ struct process {
 static struct {
     struct process all[GATEWAYS];
     size_t count;
-    uint64_t next_id, leader;
-    int64_t now_ms, dead_ms;
+    uint64_t next_id, next_session, leader;
+    int64_t now_ms, dead_ms, beat_ms;
 } world;
 
 static const int64_t begun_ms = 1760000000000;
@@ -74,6 +77,13 @@ static inline void begin_lead(struct store *store, struct store_lead *req)
     of_store(store)->taking = req;
 }
 
+static inline enum store_session session_of(const struct process *process)
+{
+    if (!process->registered)
+        return SESSION_UNKNOWN;
+    return process->registered == process->session ? SESSION_OPEN : SESSION_ENDED;
+}
+
 static inline void answer_beat(struct process *process)
 {
     struct store_beat *req = process->beating;
@@ -86,12 +96,14 @@ static inline void answer_beat(struct process *process)
     }
     process->beat++;
     process->draining = req->draining;
+    process->registered = req->registers && !process->pooled ? process->session : 0;
     for (size_t i = 0; i < world.count; i++) {
         if (!world.all[i].id)
             continue;
         struct store_gateway *gateway = &gateways[req->gateway_count++];
         *gateway = (struct store_gateway){ .id = world.all[i].id,
                                            .beat = world.all[i].beat,
+                                           .session = session_of(&world.all[i]),
                                            .draining = world.all[i].draining };
         snprintf(gateway->name, sizeof(gateway->name), "%s", world.all[i].name);
     }
@@ -167,6 +179,23 @@ static const struct store_ops several = {
 };
 static const struct store_ops alone = { 0 };
 
+/* Its connection ends, and it opens another one. */
+static inline void end_session(struct process *process)
+{
+    struct store_beat *req = process->beating;
+    process->beating = NULL;
+    process->session = ++world.next_session;
+    if (req)
+        req->done(req, STORE_FAILED);
+    process->store.on_cut(process->store.moved_owner);
+}
+
+static inline void kill_process(struct process *process)
+{
+    process->stopped = true;
+    process->session = 0;
+}
+
 /* ---- processes ---- */
 
 static inline void on_standby(void *owner)
@@ -210,12 +239,14 @@ static inline void on_left(void *owner)
 static inline struct process *start(const char *name, const struct store_ops *ops)
 {
     struct process *process = &world.all[world.count++];
-    *process = (struct process){ .store.ops = ops, .id = ++world.next_id };
+    *process = (struct process){ .store.ops = ops,
+                                 .id = ++world.next_id,
+                                 .session = ++world.next_session };
     snprintf(process->name, sizeof(process->name), "%s", name);
     process->loop = loop_create(NULL);
     loop_set_wall(process->loop, world.now_ms);
     struct leading_options options = { .name = process->name,
-                                       .beat_ms = 1000,
+                                       .beat_ms = world.beat_ms,
                                        .dead_ms = world.dead_ms,
                                        .on_standby = on_standby,
                                        .on_other_leads = on_other_leads,
@@ -283,6 +314,7 @@ static inline int open_world(void **state)
     memset(&world, 0, sizeof(world));
     world.now_ms = begun_ms;
     world.dead_ms = 5000;
+    world.beat_ms = 1000;
     return 0;
 }
 

@@ -185,6 +185,95 @@ static void doubt_precedes_death_with_clocks_wrong_by_a_tenth(void **state)
     assert_true(doubt < death);
 }
 
+/* ---- sessions ---- */
+
+/* My beat is answered at once; the session of the other gateway has ended. */
+static void see_ended(struct scene *scene)
+{
+    struct store_gateway gateways[] = {
+        { .id = ME, .beat = (uint64_t)scene->now_ms },
+        { .id = OTHER, .beat = scene->beats, .session = SESSION_ENDED }
+    };
+    struct store_beat answer = { .gateways = gateways, .gateway_count = 2 };
+    observation_answer(&scene->observation, scene->now_ms, scene->now_ms, &answer);
+}
+
+static void gateway_without_a_session_in_two_answers_is_dead(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 10, true);
+    see_ended(scene);
+    scene->now_ms += SESSION_DEAD_MS;
+    assert_false(other_is_dead(scene)); /* another answer is needed */
+    see_ended(scene);
+    assert_true(other_is_dead(scene));
+    hear(scene);
+    assert_false(other_is_dead(scene));
+}
+
+static void beat_between_two_answers_without_a_session_is_life(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 10, true);
+    see_ended(scene);
+    scene->beats++;
+    scene->now_ms += SESSION_DEAD_MS;
+    see_ended(scene);
+    assert_false(other_is_dead(scene));
+}
+
+/* Only the time at which I send a beat is certain to be after its session ended. */
+static void answers_without_a_session_must_be_apart(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 10, true);
+    see_ended(scene);
+    scene->now_ms += SESSION_DEAD_MS - 1;
+    see_ended(scene);
+    scene->now_ms += 500;
+    assert_false(other_is_dead(scene));
+    assert_int_equal(observation_dead_in(&scene->observation, OTHER, scene->now_ms), 1);
+    see_ended(scene);
+    assert_true(other_is_dead(scene));
+}
+
+static void sessions_do_not_count_after_an_unanswered_beat(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 10, true);
+    observation_miss(&scene->observation);
+    for (int i = 0; i < 5; i++) {
+        scene->now_ms += BEAT_MS;
+        see_ended(scene);
+        assert_false(other_is_dead(scene));
+    }
+}
+
+/* As above, with the session of the leader. */
+static void doubt_precedes_death_by_session_with_clocks_wrong_by_a_tenth(void **state)
+{
+    (void)state;
+    assert_true(SESSION_TRUST_MS * 11 / 10 + 1 < SESSION_DEAD_MS * 9 / 10);
+}
+
+static void registered_leader_doubts_from_the_sending_on(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 1, true);
+    observation_send(&scene->observation, true);
+    assert_int_equal(observation_doubts_in(&scene->observation, scene->now_ms),
+                     SESSION_TRUST_MS + 1);
+    observation_miss(&scene->observation);
+    observation_send(&scene->observation, false);
+    assert_int_equal(observation_doubts_in(&scene->observation, scene->now_ms),
+                     SESSION_TRUST_MS + 1);
+    struct store_gateway me = { .id = ME };
+    struct store_beat answer = { .me = ME, .gateways = &me, .gateway_count = 1 };
+    observation_answer(&scene->observation, scene->now_ms, scene->now_ms, &answer);
+    assert_int_equal(observation_doubts_in(&scene->observation, scene->now_ms),
+                     DEAD_MS * 4 / 5 + 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -200,6 +289,12 @@ int main(void)
         TEST(removed_gateway_is_not_found_and_not_dead),
         TEST(doubt_begins_four_seconds_after_the_last_answered_beat_was_sent),
         TEST(doubt_precedes_death_with_clocks_wrong_by_a_tenth),
+        TEST(gateway_without_a_session_in_two_answers_is_dead),
+        TEST(beat_between_two_answers_without_a_session_is_life),
+        TEST(answers_without_a_session_must_be_apart),
+        TEST(sessions_do_not_count_after_an_unanswered_beat),
+        TEST(doubt_precedes_death_by_session_with_clocks_wrong_by_a_tenth),
+        TEST(registered_leader_doubts_from_the_sending_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
