@@ -120,7 +120,7 @@ void attempt_look(struct engine *engine, struct environment *env, struct slice r
         return;
     bool is_first = !run->polled_until;
     run->polled_until = loop_now_ms(engine->loop) + SESSION_LOST_MS;
-    if (is_first && !run->in_flight)
+    if (is_first && !flights_have(engine, run))
         engine_place(engine, run);
 }
 

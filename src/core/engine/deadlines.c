@@ -217,7 +217,7 @@ void deadlines_on_due(struct timer *timer)
 {
     struct tracked *run = container_of(timer, struct tracked, timer);
     struct engine *engine = run->env->engine;
-    if (run->in_flight || engine->stopped)
+    if (flights_have(engine, run) || engine->stopped)
         return; /* placed again after the commit */
     if (only_place(engine, run))
         engine_place(engine, run);

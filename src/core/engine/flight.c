@@ -106,6 +106,11 @@ static struct flight *find_flight(const struct engine *engine,
     return table_find(&engine->flights, slice_of(key));
 }
 
+bool flights_have(const struct engine *engine, const struct tracked *run)
+{
+    return run->in_flight || find_flight(engine, run->env, slice_of(run->run.id));
+}
+
 static struct flight *flight_of(struct engine *engine, struct environment *env,
                                 struct slice run_id)
 {

@@ -169,6 +169,10 @@ void command_finish(struct command *command, const struct run *run, enum err sta
 void flights_init(struct engine *engine);
 void flights_finish(struct engine *engine);
 
+/* Returns true if the run has commands that wait or are being committed. The run may have a
+ * slot for the state that they lead to, and is placed again at their end. */
+bool flights_have(const struct engine *engine, const struct tracked *run);
+
 /* deadlines.c */
 
 /* Handler of a run's timer: decides what its state requires. */

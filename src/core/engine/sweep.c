@@ -149,7 +149,7 @@ void engine_follow_version(struct engine *engine, struct tracked *run)
 
 static void follow(struct engine *engine, struct tracked *run)
 {
-    if (!run_is_settled(&run->run) && !run->in_flight)
+    if (!run_is_settled(&run->run) && !flights_have(engine, run))
         engine_place(engine, run); /* loaded without a timer */
     if (engine_is_retired(run->env)) {
         engine_follow_branch(engine, run);

@@ -384,6 +384,26 @@ static void waiting_worker_gets_a_run_when_all_keys_of_a_limit_were_visited(void
     assert_int_equal(waiter.status, OK);
 }
 
+/* A run has its slot from the turn that leases it. Its commit begins in the next turn, and a
+ * sweep may come in between. */
+static void sweep_leaves_the_slot_of_a_run_that_is_being_leased(void **state)
+{
+    struct world *world = make(&(struct world_options){ .engine.concurrency = 1 });
+    struct waiter waiters[2];
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        trigger(world, (struct wish){ 0 });
+    for (unsigned i = 0; i < 2; i++)
+        wait_for_work(world, &waiters[i], 10);
+    engine_sweep_environment(world->engine, world->env);
+    world_settle(world);
+    world_pass(world, 10);
+    assert_true(waiters[0].done && waiters[1].done);
+    assert_int_equal(waiters[0].status, OK);
+    assert_int_equal(waiters[1].status, ERR_NOT_FOUND);
+    world_destroy(world);
+}
+
 static void draining_engine_leases_no_runs(void **state)
 {
     struct world *world = *state;
@@ -416,6 +436,7 @@ int main(void)
         TEST(repeated_request_does_not_get_a_started_run),
         TEST(repeated_request_does_not_get_a_returned_run),
         TEST(waiting_worker_gets_a_run_when_all_keys_of_a_limit_were_visited),
+        cmocka_unit_test(sweep_leaves_the_slot_of_a_run_that_is_being_leased),
         TEST(draining_engine_leases_no_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
