@@ -33,6 +33,20 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
     load_runs_begin(&life->load_runs);
 }
 
+void life_take_lead(struct life *life, bool all_is_there, bool knows_newest)
+{
+    life->done = false;
+    life->load_runs = (struct load_runs){ .engine = life->engine,
+                                          .accounts = life->accounts,
+                                          .api = life->api,
+                                          .was_following = true,
+                                          .all_is_there = all_is_there,
+                                          .knows_newest = knows_newest,
+                                          .done = on_runs_loaded };
+    load_runs_begin(&life->load_runs);
+    life_wait(life, &life->done);
+}
+
 static void create_parts(struct life *life, size_t memory)
 {
     struct engine_options engine = { .lease_ms = 60000,

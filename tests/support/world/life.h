@@ -31,6 +31,10 @@ struct life {
  * 0: 64 MiB. */
 void life_begin(struct life *life, struct loop *loop, struct store *store, size_t memory);
 
+/* Loads again, as a gateway that has followed a leader, and takes the lead with what it has in
+ * memory. */
+void life_take_lead(struct life *life, bool all_is_there, bool knows_newest);
+
 /* Does the work of a start after the load, until nothing is left to do. */
 void life_start(struct life *life);
 

@@ -259,6 +259,54 @@ static void finished_runs_are_loaded_newest_first_up_to_the_budget(void **state)
     life_end(&life);
 }
 
+/* Memory keeps the runs that it has. Older finished ones are read only if their ids may be
+ * newer than those to come. */
+static void follower_takes_the_lead_with_its_memory(void **state)
+{
+    enum { FINISHED = 1100 };
+    struct life life;
+    char id[16];
+    live_first(*state);
+    write_run(*state, DEV, "run_first", 0, RUN_QUEUED);
+    for (int i = 0; i < FINISHED; i++) {
+        snprintf(id, sizeof(id), "run_%04d", i);
+        write_run(*state, DEV, id, 0, RUN_COMPLETED);
+    }
+    life_begin(&life, *state, &odd.store, 1);
+    struct environment *env = engine_environment(life.engine, DEV);
+    uint64_t cold = env->cold;
+    size_t count = env->runs.count;
+    life_take_lead(&life, true, true);
+    assert_int_equal(life.status, OK);
+    assert_int_equal(env->runs.count, count);
+    assert_int_equal(env->cold, cold);
+    assert_int_equal(queues_figures(&env->queues, SLICE("task/hello")).waiting, 1);
+    life_take_lead(&life, true, false);
+    assert_int_equal(life.status, OK);
+    assert_true(env->runs.count > count);
+    assert_int_equal(env->cold, 0);
+    life_end(&life);
+}
+
+/* It has not followed until its memory was current: an archived environment may have runs. */
+static void follower_loads_what_it_does_not_have(void **state)
+{
+    struct life life;
+    live_first(*state);
+    delete_project(*state);
+    life_begin(&life, *state, &odd.store, 0);
+    assert_null(engine_environment(life.engine, DEV));
+    write_run(*state, DEV, "run_1", 0, RUN_QUEUED);
+    life_take_lead(&life, true, true);
+    assert_null(engine_environment(life.engine, DEV));
+    life_take_lead(&life, false, true);
+    assert_int_equal(life.status, OK);
+    assert_non_null(engine_environment(life.engine, DEV));
+    life_settle(&life);
+    assert_int_equal(fake_store_run(fake, DEV, "run_1")->status, RUN_CANCELED);
+    life_end(&life);
+}
+
 static void start_does_not_wait_for_finished_runs(void **state)
 {
     struct life life;
@@ -372,6 +420,8 @@ int main(void)
         TEST(first_start_creates_accounts_that_the_next_one_finds),
         TEST(every_unfinished_run_is_loaded_in_its_newest_version),
         TEST(finished_runs_are_loaded_newest_first_up_to_the_budget),
+        TEST(follower_takes_the_lead_with_its_memory),
+        TEST(follower_loads_what_it_does_not_have),
         TEST(start_does_not_wait_for_finished_runs),
         TEST(only_unfinished_runs_of_a_deleted_project_are_loaded),
         TEST(rows_of_unknown_environments_are_ignored),
