@@ -227,3 +227,21 @@ test("a follower with another epoch of the database restarts, and follows once t
   await leader.stop();
   await b.stop();
 });
+
+test("a follower whose memory is of another epoch does not lead with it", { timeout: 120_000 }, async (t) => {
+  const { postgres, leader, others: [b] } = await startFollowers(t, { names: ["a", "b"], options: ["--beat", "200ms", "--dead-after", "1s"] });
+  await write(leader, 10);
+  await agree(leader, [b]);
+  b.child.kill("SIGSTOP");
+  postgres.query("UPDATE runcast.meta SET value = 'ffffffffffffffff' WHERE name = 'epoch'");
+  await leader.kill();
+  await leader.restart();
+  b.child.kill("SIGCONT");
+  await until(() => b.stderr.includes("another epoch"), { what: "the follower sees another epoch" });
+  await leader.kill();
+  await until(() => /restarting","reason":"memory is of another history"/.test(b.stderr), { what: "it has taken the lead, and restarts", timeoutMs: 15_000 });
+  await until(() => b.leads().catch(() => false), { what: "it leads", timeoutMs: 60_000 });
+  const { headers } = await b.post("/api/v1/tasks/task/trigger", { payload: 1 }, { key: keys.prod });
+  assert.match(headers["x-runs-seq"], /^ffffffffffffffff\./);
+  await b.stop();
+});

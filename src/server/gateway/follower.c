@@ -38,7 +38,7 @@ struct follower {
     struct timer trust;     /* when it ends */
     struct timer idle;      /* takes_lead: until the reads for following have ended */
     struct timer history;   /* another history: until the restart */
-    char why[128];          /* of history */
+    char why[128];          /* of history; "": memory can be used */
     struct deferred loaded; /* reports status */
     enum err status;
 
@@ -327,6 +327,7 @@ static void on_history(struct timer *timer)
 static void give_up(void *owner, const char *why)
 {
     struct follower *follower = owner;
+    log_warn("memory is of another history; restarting soon", "reason", why, NULL);
     snprintf(follower->why, sizeof(follower->why), "%s", why);
     following_end(follower->following, why);
     note_trust(follower);
@@ -382,7 +383,10 @@ void follower_take_lead(struct follower *follower)
 {
     follower->takes_lead = true;
     stop(follower, "this gateway takes the lead");
-    load_when_idle(follower);
+    if (*follower->why)
+        on_loaded(follower, ERR_MOVED);
+    else
+        load_when_idle(follower);
 }
 
 /* ---- the beginning and the end ---- */

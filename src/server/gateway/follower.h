@@ -59,7 +59,8 @@ bool follower_was_left(const struct follower *follower, uint32_t number);
 bool follower_is_empty(const struct follower *follower);
 
 /* This gateway leads: ends the connection, and reads what memory lacks from the database. Then
- * calls on_loaded, later. */
+ * calls on_loaded, later. ERR_MOVED: memory is of another history, so this process must start
+ * again. */
 void follower_take_lead(struct follower *follower);
 
 /* Ends everything for good; on_loaded is still called if it is due. */

@@ -355,7 +355,9 @@ static void on_memory_loaded(void *owner, enum err status)
         (struct load_accounts){ .store = gateway->store, .accounts = gateway->accounts };
     engine_stop_following(gateway->engine);
     if (status)
-        explain(&load->why, status, "cannot read the database");
+        explain(&load->why, status, "%s",
+                status == ERR_MOVED ? "memory is of another history"
+                                    : "cannot read the database");
     else
         status = load_accounts_settle(load);
     on_accounts_loaded(load, status);
