@@ -19,7 +19,7 @@ describe("a follower", { timeout: 300_000 }, () => {
   let leader, follower, gateways;
   const cleanups = [];
   before(async () => {
-    const all = await startFollowers({ after: (fn) => cleanups.push(fn) }, { names: ["a", "b"] });
+    const all = await startFollowers({ after: (fn) => cleanups.push(fn) }, { names: ["a", "b"], options: ["--trusted-proxies", "127.0.0.1", "--log-requests", "all"] });
     ({ leader, gateways } = all);
     [follower] = all.others;
   });
@@ -62,6 +62,15 @@ describe("a follower", { timeout: 300_000 }, () => {
       const { status, text } = await gateway.http.request("GET", "/api/v1/projects", { headers });
       assert.equal(status, 400);
       assert.match(text, /is not for clients/);
+    }
+  });
+
+  test("names the client to the leader, as trusted proxies do to it", async () => {
+    for (const [headers, client] of [[{}, "127.0.0.1"], [{ "x-forwarded-for": "198.51.100.1, 203.0.113.9" }, "203.0.113.9"]]) {
+      const before = leader.stderr.length;
+      assert.equal((await follower.get("/api/v1/queues/named", { headers })).status, 404);
+      await until(() => leader.stderr.slice(before).includes('"status":404'), { what: "its line in the log" });
+      assert.match(leader.stderr.slice(before), new RegExp(`"status":404[^\n]*"client":"${client.replaceAll(".", "\\.")}"`));
     }
   });
 
@@ -194,7 +203,10 @@ for (const [what, end] of [["is killed", (leader) => leader.kill()], ["ends well
     const read = (async () => { for (; reading; await sleep(5)) reads.push((await reader.request("GET", "/api/v1/queues")).status); })();
 
     await end(leader);
+    const payload = { long: "x".repeat(MIB) };
+    const long = others.map((other) => writers[0].repeat.call({ http: new HttpClient(other.url, keys.prod), refusals: new Map() }, "POST", TRIGGER, { payload }));
     for (const one of writers) t.diagnostic(`served again after ${await one.untilServed(60_000)} ms; refused: ${JSON.stringify([...one.refusals])}`);
+    for (const { json: { id } } of await Promise.all(long)) assert.deepEqual((await others[0].get(`/api/v3/runs/${id}`, { key: keys.prod })).json.payload, payload);
     reading = false;
     await read;
     t.diagnostic(`statuses of ${reads.length} reads: ${[...new Set(reads)]}`);

@@ -479,7 +479,8 @@ static void send_or_wait(struct forwarded *forwarded)
 
 /* ---- waiting ---- */
 
-/* A call of which only a part has arrived, and is kept, enters once all of it has. */
+/* Gives the call to its handler. If a part of its body was sent to a leader before, the rest
+ * must arrive first, and all of it must be kept. */
 static void enter_here(struct forwarded *forwarded)
 {
     struct exchange *x = forwarded->call->x;
@@ -514,9 +515,12 @@ static void on_look(struct timer *timer)
     look(container_of(timer, struct forwarded, timer));
 }
 
+/* Meanwhile the rest of the body stays with the client. */
 static void wait_for_leader(struct forwarded *forwarded, int64_t ms)
 {
     forwarded->state = FORWARDED_WAITS;
+    if (!forwarded->complete)
+        http_body_pause(forwarded->call->x);
     loop_set_timer(forwarded->all->loop, &forwarded->timer, forwarded->all->kind, ms);
 }
 
@@ -562,14 +566,10 @@ static void keep(struct forwarded *forwarded, struct slice piece)
 void forwarding_take_body(struct api_call *call, struct slice piece)
 {
     struct forwarded *forwarded = call->forwarded;
-    if (forwarded->state == FORWARDED_WAITS) {
-        buf_add(&forwarded->kept, piece); /* all of it: it is still to be sent */
-        if (forwarded->kept.len >= KEPT_MAX / 2)
-            http_body_pause(call->x);
-        return;
-    }
     keep(forwarded, piece);
-    if (!relay_write(&forwarded->relay, piece))
+    if (forwarded->state == FORWARDED_WAITS && !forwarded->keeps)
+        refuse(forwarded, "this gateway has just taken the lead");
+    else if (forwarded->state != FORWARDED_WAITS && !relay_write(&forwarded->relay, piece))
         http_body_pause(call->x);
 }
 
