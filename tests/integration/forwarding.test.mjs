@@ -10,6 +10,7 @@ import { startFollowers } from "../support/js/followers.mjs";
 import { keys, sleep, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
 import { NoticeSocket } from "../support/js/notices.mjs";
+import { follow, startHaproxy } from "../support/js/two_gateways.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
 
 const MIB = 1 << 20;
@@ -90,6 +91,14 @@ describe("a follower", { timeout: 300_000 }, () => {
     const payload = "x".repeat(MIB);
     const { json: { id } } = await follower.post(TRIGGER, { payload });
     assert.equal((await follower.get(`/api/v3/runs/${id}`)).json.payload, payload);
+  });
+
+  test("answers a client that has closed its sending half", async (t) => {
+    const body = JSON.stringify({ payload: 1 }), client = await follower.connect();
+    t.after(() => client.destroy());
+    client.send(`POST ${TRIGGER} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.prod}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    client.end();
+    assert.match(await client.readToEnd(), /^HTTP\/1\.1 200 [^]*"id":"run_/);
   });
 
   test("holds back the leader while a client does not read", async (t) => {
@@ -222,3 +231,30 @@ for (const [what, end] of [["is killed", (leader) => leader.kill()], ["ends well
     for (const other of others.toSorted((x) => x === first ? 1 : -1)) await other.stop();
   });
 }
+
+test("behind HAProxy, three gateways serve every call while each of them is killed or stopped in turn", { timeout: 300_000 }, async (t) => {
+  const { postgres, gateways } = await startFollowers(t), world = await startHaproxy(t, gateways, { isFollowed: true });
+  const writers = new Writers(world.url, { clients: 6 }), mirror = await follow({ port: world.port, filter: { all: true } });
+  t.after(() => writers.giveUp());
+  t.after(() => mirror.leave());
+  const worker = await Worker.register({ post: (path, body, more) => new HttpClient(world.url, keys.dev).request("POST", path, { body, ...more }) }, { tasks: ["hello"] });
+  const ids = [];
+  for (const gateway of gateways) {
+    for (const end of ["kill", "stop"]) {
+      await writers.untilServed();
+      const leads = await gateway.leads();
+      await gateway[end]();
+      t.diagnostic(`${gateway.name}, which ${leads ? "leads" : "follows"}: ${end}; served after ${await writers.untilServed(60_000)} ms; refused: ${JSON.stringify([...writers.refusals])}`);
+      ids.push(await worker.trigger("hello").catch((error) => error.message));
+      await gateway.restart({ ready: false });
+      await until(() => gateway.isReady(), { what: "it is back", timeoutMs: 60_000 });
+    }
+  }
+  await writers.stop();
+  writers.judge(postgres);
+  await until(() => mirror.errors.length || mirror.runs.size === writers.count, { what: "all runs at the subscriber" });
+  assert.deepEqual(mirror.errors, []);
+  for (const gateway of gateways) assert.doesNotMatch(gateway.stderr, /"level":"error"/);
+  const leader = (await Promise.all(gateways.map((gateway) => gateway.leads()))).indexOf(true);
+  for (const gateway of [...gateways.filter((_, at) => at !== leader), gateways[leader]]) await gateway.stop();
+});

@@ -322,11 +322,14 @@ static bool is_early(const struct api_call *call)
            (route->auth != AUTH_NONE || route->needs_lead) && api_why_refused(call);
 }
 
-/* Returns true if the call is for the gateway that leads, and this one does not. */
+/* Returns true if the call is for the gateway that leads, and this one does not. A follower
+ * that drains still passes such calls on: a proxy may notice the drain a moment later. */
 static bool is_leaders(const struct api_call *call)
 {
+    const struct api *api = call->api;
     const struct route *route = call->route;
-    if (!call->api->may_lead_soon || call->x->admin || call->x->relayed)
+    bool leads = !api->may_lead_soon && !api->follows;
+    if (leads || call->x->admin || call->x->relayed)
         return false;
     if (!route)
         return is_guarded(call->x->path);

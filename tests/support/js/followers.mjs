@@ -43,12 +43,12 @@ class Relay {
 
   constructor({ target, port }) {
     Object.assign(this, { target, port, pairs: new Set(), refuses: false, paused: false });
-    this.server = net.createServer((client) => this.#connect(client));
+    this.server = net.createServer({ allowHalfOpen: true }, (client) => this.#connect(client));
   }
 
   #connect(client) {
     if (this.refuses) { client.destroy(); return; }
-    const server = net.connect({ host: this.target, port: this.port }), late = new Late(), pair = [client, server, late];
+    const server = net.connect({ host: this.target, port: this.port, allowHalfOpen: true }), late = new Late(), pair = [client, server, late];
     this.pairs.add(pair);
     for (const [from, to] of [pair, [server, client]])
       from.setNoDelay(true).on("error", () => {}).on("close", () => { to.destroy(); this.pairs.delete(pair); });

@@ -25,12 +25,14 @@ const serversOf = (url, gateways) => async () => {
 };
 
 /** Starts HAProxy, which passes connections on to the gateway that is ready. It counts every server as up until it has
- *  checked it, so this waits until it has found out which gateway stands by. ready: those that are ready. */
-async function startHaproxy(t, gateways, { ready }) {
+ *  checked it, so this waits until it has found out which gateway stands by. isFollowed: it uses all of them, because they
+ *  follow each other. */
+export async function startHaproxy(t, gateways, { isFollowed = false } = {}) {
   const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.conf");
-  const up = ["gateways", "standbys"].map((backend) => `"${backend}":[${gateways.map((_, i) => `%[srv_is_up(${backend}/g${i})]`)}]`);
+  const names = isFollowed ? ["all"] : ["gateways", "standbys"], found = isFollowed ? gateways : [gateways[0]];
+  const up = names.map((backend) => `"${backend}":[${gateways.map((_, i) => `%[srv_is_up(${backend}/g${i})]`)}]`);
   const lines = gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n");
-  const backends = chapterSettings("failover.md", "backend gateways").split("\n").map((line) => line.replace(/^ *server a .*/, lines)).filter((line) => !/^ *server b /.test(line));
+  const backends = chapterSettings("failover.md", `backend ${names[0]}`).split("\n").map((line) => line.replace(/^ *server a .*/, lines)).filter((line) => !/^ *server b /.test(line));
   fs.writeFileSync(file, `global
   maxconn 1000
 defaults
@@ -43,7 +45,7 @@ defaults
 frontend runs
   bind 127.0.0.1:${port}
   http-request return status 200 content-type application/json lf-string '{${up}}' if { path ${AT_SERVERS} }
-${chapterSettings("failover.md", "  use_backend standbys")}
+${isFollowed ? "  default_backend all" : chapterSettings("failover.md", "  use_backend standbys")}
 ${backends.join("\n")}
 `);
   const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore", env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });
@@ -51,7 +53,7 @@ ${backends.join("\n")}
   t?.after(end);
   process.on("exit", end);
   const url = `http://127.0.0.1:${port}`, servers = serversOf(url, gateways);
-  await until(async () => String((await servers().catch(() => ({}))).gateways) === String(ready.map(({ name }) => name)), { what: "HAProxy has found the gateways that are ready" });
+  await until(async () => String((await servers().catch(() => ({})))[names[0]]) === String(found.map(({ name }) => name)), { what: "HAProxy has found the gateways" });
   return { port, url, servers };
 }
 
@@ -68,7 +70,7 @@ export async function startTwoGateways(t, { isFollowed = false, options = [], ..
   }
   const [leader, other] = gateways;
   await (isFollowed ? follows : standsBy)(other);
-  return { postgres, leader, other, ...await startHaproxy(t, gateways, { ready: isFollowed ? gateways : [leader] }) };
+  return { postgres, leader, other, ...await startHaproxy(t, gateways, { isFollowed }) };
 }
 
 export const standsBy = (gateway) => until(async () => {
