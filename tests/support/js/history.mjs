@@ -62,16 +62,18 @@ export class Recorder extends RunsMirror {
   constructor(options) {
     super(options);
     this.history = new History();
+    this.walked = []; // rows of a walk: their changes are known to be up to its end
     this.subscribe({ all: true });
   }
 
   receive(message) {
-    this.frameSeq = message.seq;
     super.receive(message);
-    if ((message.op === "patch" || message.op === "rows") && !message.more) this.history.seq = message.seq;
+    if ((message.op !== "patch" && message.op !== "rows") || message.more) return;
+    for (const { id, version, fields } of this.walked.splice(0)) this.history.note(id, version, fields, message.seq);
+    this.history.seq = message.seq;
   }
 
-  onRun(id, version, fields) { this.history.note(id, version, fields, this.frameSeq); }
+  onRun(id, version, fields) { this.walked.push({ id, version, fields }); }
 }
 
 /** A mirror that logs what it receives, to be judged when the history has the same changes. */
