@@ -18,7 +18,7 @@ import { WatchMirror } from "../support/js/watch_mirror.mjs";
 const operations = Number(process.env.OPS ?? (process.env.TESTS_IN_FULL ? 3000 : 1200)), rounds = 3;
 const filters = [{ all: true }, { tags: ["t0"] }, { tags: ["t1", "t2"] }, { tags: ["t3"], task: ["worked", "waiting"] }, { tags: ["t4"] }];
 
-/** A live list with counts, which begins anew at each gateway. */
+/** A live list with counts. Each connection begins with the whole list. */
 class Lister {
   constructor(name, options, request, wants) { Object.assign(this, { name, options, request, wants, notes: [], seqs: {}, last: {}, syncs: 0 }); }
 
@@ -43,7 +43,7 @@ class Lister {
     this.notes.push({ op: message.op, seq: message.seq, shown });
   }
 
-  /** What a message of this kind shows at a position. */
+  /** The content of a message of this kind at a position. */
   #at(history, op, seq) {
     const then = [...history.runs.keys()].map((id) => [id, history.at(id, seq)]).filter(([, entry]) => entry && this.wants(entry.fields));
     if (op === "list") return then.map(([id, { version }]) => `${id} ${version}`).sort().slice(-this.request.limit);
@@ -104,7 +104,13 @@ class World {
   get everybody() { return [this.recorder, ...this.clients]; }
   #anywhere(object) { return Object.defineProperty(object, "port", { get: () => this.somewhere.port, enumerable: true }); }
   #options(more) { return this.#anywhere({ token: keys.dev, ...more }); }
-  #add(client, filter) { client.subscribe(filter); this.clients.push(client); }
+  #add(client, filter) {
+    client.subscribe(filter);
+    this.clients.push(client);
+    let last = 0;
+    const { onSync } = client;
+    if (onSync) client.onSync = (seq) => { assert.ok(seq >= last, `in sync with ${seq} after ${last}`); last = seq; onSync.call(client, seq); };
+  }
 
   /** Waits until the client is connected: a follower in doubt accepts none. */
   #connect(client) {
@@ -138,7 +144,8 @@ class World {
       if (at === killAt) await this.#kill();
       const client = random.pick(clients);
       if (!recorder.socket) await recorder.connect().catch(() => {});
-      switch (random.weighted({ cut: 30, connect: 60, late: 3, apart: 1 })) {
+      switch (random.weighted({ move: 40, cut: 15, connect: 45, late: 3, apart: 1 })) {
+        case "move": await client.cut(); await client.connect().catch(() => {}); break;
         case "cut": await client.cut(); break;
         case "connect": if (!client.socket) await client.connect().catch(() => {}); break;
         case "late": this.leader.peers.delay(random.below(200), 1 + random.below(2)); break;
@@ -156,6 +163,7 @@ class World {
     for (const one of this.everybody) await this.#connect(one);
     await until(() => recorder.position.base >= generator.lastSeq, { what: "the recorder" });
     const isDone = (client) => {
+      assert.deepEqual(client.errors ?? [], [], client.name);
       client.judge(recorder.history);
       try { client.judgeTable(recorder.history); } catch { return false; }
       return true;
