@@ -166,6 +166,28 @@ test("in doubt, a follower is silent, and closes nothing", { timeout: 300_000 },
   await leader.stop();
 });
 
+test("a client whose question the leader does not answer is refused after 5 s", { timeout: 300_000 }, async (t) => {
+  const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
+  const socket = await RunsSocket.open({ port: b.port, token: key, hello: {} });
+  await socket.next("welcome");
+  leader.peers.pause();
+  const began = Date.now();
+  const stranger = await RunsSocket.open({ port: b.port, hello: { token: "tr_dev_unknown" } });
+  socket.send({ op: "sub", id: 1, all: true });
+  const poll = b.http.request("GET", "/realtime/v1/runs?tags=a&offset=-1", { key, headers: polls, timeoutMs: 60_000 });
+  const unknown = new HttpClient(b.url, "tr_dev_unknown").request("GET", "/api/v1/runs", { timeoutMs: 60_000 });
+  assert.equal((await socket.next("error")).code, "limit");
+  for (const { status, headers } of [await poll, await unknown]) assert.deepEqual([status, headers["retry-after"]], [503, "1"]);
+  assert.equal((await stranger.closed).code, 4100);
+  assert.ok(Date.now() - began >= 5000, "they have waited");
+  leader.peers.resume();
+  await follows(b);
+  await get(b, "/realtime/v1/runs?tags=a&offset=-1");
+  await socket.cut();
+  await b.stop();
+  await leader.stop();
+});
+
 const ORDER = ["PENDING", "QUEUED", "DEQUEUED", "EXECUTING", "COMPLETED"];
 
 /** Notes each state of a run that one client sees, and asserts that none is older than the one before. */
