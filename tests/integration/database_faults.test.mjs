@@ -206,11 +206,16 @@ test("a database that is out of space: writes are refused as such, reads continu
   await stopWorld(world);
 });
 
-test("a failover to a synchronous standby loses nothing acknowledged, and changes the epoch once", { timeout: 150_000 }, async (t) => {
-  const postgres = await startPostgres({ t });
-  const standby = await postgres.standby({ t });
+/** A database with a synchronous standby, and a gateway that is written to. */
+async function startWithStandby(t, settings) {
+  const postgres = await startPostgres({ t }), standby = await postgres.standby({ t });
   const url = `postgresql://runcast@127.0.0.1:${postgres.port},127.0.0.1:${standby.port}/runcast?target_session_attrs=read-write`;
-  const world = await startWorld(postgres, { url }), { gateway, mirror, epoch } = world, writers = await write(t, world);
+  const world = await startWorld(postgres, { url, ...settings });
+  return { standby, world, writers: await write(t, world) };
+}
+
+test("a failover to a synchronous standby loses nothing acknowledged, and changes the epoch once", { timeout: 150_000 }, async (t) => {
+  const { standby, world, writers } = await startWithStandby(t), { postgres, gateway, mirror, epoch } = world;
   await postgres.kill();
   standby.promote();
   await writers.untilServed(60_000);
@@ -219,6 +224,20 @@ test("a failover to a synchronous standby loses nothing acknowledged, and change
   assert.notEqual(mirror.epoch, epoch, "it is not known whether the standby had everything");
   assert.equal(gateway.stderr.match(/"lead lost; restarting"/g)?.length, 1, gateway.stderr.slice(-3000));
   assert.equal(gateway.end, undefined, "the process is the same");
+  await stopWorld(world);
+});
+
+test("after a failover that is lossless, the leader and its clients continue", { timeout: 150_000 }, async (t) => {
+  const { standby, world, writers } = await startWithStandby(t, { options: ["--failover", "lossless"] });
+  await world.postgres.kill();
+  standby.promote();
+  await judge(world, writers, { stored: standby });
+  judgeUnmoved(world);
+  assert.doesNotMatch(world.gateway.stderr, /but the database has no synchronous standby/);
+  await world.gateway.stop();
+  await world.gateway.start();
+  await until(() => world.mirror.connect().then(() => true, () => false), { what: "the subscriber comes again", everyMs: 200 });
+  assert.equal(world.mirror.epoch, world.epoch, "a restart keeps the epoch, too");
   await stopWorld(world);
 });
 

@@ -410,6 +410,8 @@ static enum err check_without_database(const struct config *config, struct failu
     enum config_setting said = SETTING_gateway_name;
     if (strcmp(config->commit_durability, "on") != 0)
         said = SETTING_commit_durability;
+    else if (strcmp(config->failover, "unknown") != 0)
+        said = SETTING_failover;
     else if (*config->peer_listen)
         said = SETTING_peer_listen;
     else if (!*config->gateway_name)

@@ -92,6 +92,7 @@ static enum err open_postgres(const struct config *config,
                                   .durability = config->commit_durability,
                                   .writers = (int)config->database_writers,
                                   .readers = (int)config->database_readers,
+                                  .lossless = !strcmp(config->failover, "lossless"),
                                   .stands_by = true };
     warn_unverified(config);
     return pg_store_open(uv, &options, store, why);

@@ -11,6 +11,7 @@
  * terms. */
 #include "store/pg/pg_store.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "store/pg/pg_beat.h"
 #include "store/pg/pg_files.h"
@@ -151,6 +152,20 @@ static const struct store_ops pg_ops = {
 
 /* ---- opening ---- */
 
+/* Without a synchronous standby, a failover would lose changes, and clients would have
+ * positions that mean other changes. */
+static void warn_of_loss(const struct pg_options *options, PGconn *conn)
+{
+    int64_t is_named = pg_run_number(conn,
+                                     "SELECT count(*) FROM pg_settings WHERE name ="
+                                     " 'synchronous_standby_names' AND setting <> ''",
+                                     1);
+    if (options->lossless && !is_named)
+        log_warn("failover is lossless, but the database has no synchronous standby; set "
+                 "synchronous_standby_names there",
+                 NULL);
+}
+
 /* Uses the connection that the store begins with. pg_hello must come after the schema was
  * created, because it needs its types. */
 static enum err pg_store_begin(struct pg_store *pg, PGconn *conn, struct pg_hello *hello,
@@ -185,6 +200,7 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
     PGconn *conn = pg_connect(&pg->options, NULL, &hello, why);
     if (!conn)
         goto fail;
+    warn_of_loss(&pg->options, conn);
     if (pg_store_begin(pg, conn, &hello, why) ||
         pg_writers_start(&pg->writers, loop, conn, &hello, why))
         goto fail_conn;

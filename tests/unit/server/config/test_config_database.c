@@ -38,6 +38,7 @@ static void invalid_database_setting_error_names_the_remedy(void **state)
         { { .arguments = { "--database-schema", "1" } }, "lower case" },
         { { .arguments = { "--gateway-name", "a b" } }, "letters, digits" },
         { { .arguments = { "--commit-durability", "off" } }, "on, remote_write" },
+        { { .arguments = { "--failover", "lossy" } }, "unknown or lossless" },
         { { .arguments = { "--database-writers", "17" } }, "1 to 16" },
         { { .arguments = { "--beat", "2s" } }, "five times beat" },
         { { .arguments = { "--beat", "200ms", "--dead-after", "900ms" } }, "five times" },
