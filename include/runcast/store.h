@@ -523,9 +523,10 @@ struct store_lead {
 };
 
 /* Gives up the lead and our own row. Another process need not wait until we count as dead,
- * and connected processes are notified at once (store::on_left). From this call on, our
+ * and connected processes are notified at once (store::on_left), with the successor. From this call on, our
  * commits may fail with STORE_MOVED. STORE_FAILED: the outcome is unknown. */
 struct store_leave {
+    uint64_t successor; /* the gateway that should take the lead; 0: any */
     void (*done)(struct store_leave *req, enum store_status status);
 
     enum store_status status; /* set by the driver */
@@ -593,10 +594,10 @@ struct store {
     /* Called on the loop thread when another gateway has taken our lead, before the
      * requests that discovered this are done. May be NULL. */
     void (*on_moved)(void *owner);
-    /* Called, with moved_owner, when another process gave up the lead. A connection pooler
-     * may drop the notification; the next beat finds the lead free in any case. May be
-     * NULL. */
-    void (*on_left)(void *owner);
+    /* Called, with moved_owner, when another process gave up the lead. successor: the gateway
+     * that should take it; 0: any. A connection pooler may drop the notification; the next
+     * beat finds the lead free in any case. May be NULL. */
+    void (*on_left)(void *owner, uint64_t successor);
     /* Called, with moved_owner, when the connection for beats was lost. It may be open again
      * before the next beat. May be NULL. */
     void (*on_cut)(void *owner);

@@ -55,7 +55,7 @@ static void office_open(struct office *office)
         admin_create(&world->net.world.uv, office->path, &options, &office->admin, &why);
     assert(!refused);
     office->rotate = rotate_create(world->engine, world->accounts);
-    admin_serve_rotation(office->admin, office->rotate);
+    admin_serve_leader(office->admin, office->rotate, NULL);
 }
 
 static void office_close(struct office *office)

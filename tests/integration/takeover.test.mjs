@@ -12,6 +12,7 @@ import { Writers } from "../support/js/acknowledged.mjs";
 import { follows } from "../support/js/followers.mjs";
 import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
+import { runProgram } from "../support/js/program.mjs";
 import { Service } from "../support/js/service.mjs";
 import { follow, standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
 
@@ -140,6 +141,31 @@ test("a leader that is stopped stores the last uses of keys before it hands the 
   const { data } = (await other.get(keysOf, { key: keys.pat })).json;
   assert.ok(data.find((one) => one.id === id).lastUsedAt);
   await other.stop();
+});
+
+test("`runcast lead NAME` hands the lead over to that gateway, and the former leader stands by", { timeout: 120_000 }, async (t) => {
+  const { postgres, leader, other, url } = await startTwoGateways(t), lead = (name, { data }) => runProgram(["lead", name, "--data", data]);
+  const writers = new Writers(url);
+  t.after(() => writers.giveUp());
+  await writers.untilServed();
+  for (const [name, at, why] of [["c", leader, /no gateway "c" stands by/], ["a", leader, /no gateway "a" stands by/], ["a", other, /on the machine of the leading gateway/]]) {
+    const { code, all } = await lead(name, at);
+    assert.equal(code, 1, all);
+    assert.match(all, why);
+  }
+  const { all } = await until(async () => { // the leader's next beat shows b
+    const end = await lead("b", leader);
+    return end.code === 0 && end;
+  }, { what: "it is handed over" });
+  assert.match(all, /the lead is handed over to b/);
+  await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
+  await standsBy(leader);
+  assert.match(leader.stderr, /"event":"lead lost","reason":"the lead was handed over to another gateway"/);
+  await writers.untilServed();
+  await writers.stop();
+  writers.judge(postgres);
+  await other.stop();
+  await leader.stop();
 });
 
 test("two gateways with one name: the older one exits and says why", async (t) => {

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/vault/secret.h"
 #include "server/gateway/key_rotation.h"
+#include "store/lead/leading.h"
 
 enum { REQUEST_MAX = 4096 };
 
@@ -24,7 +25,8 @@ struct admin {
     uv_pipe_t pipe;
     struct admin_options options;
     struct rotate *rotate;
-    struct list conns; // admin_conn::link
+    struct leading *leading; /* NULL: this gateway does not lead */
+    struct list conns;       // admin_conn::link
     char *path;
     unsigned handles; /* libuv handles; the last one frees this struct */
     bool closing;
@@ -113,6 +115,25 @@ static void rotate(struct admin_conn *conn, struct slice key)
     give_answer(conn, refused, why.text);
 }
 
+/* The response comes before the end: this process starts again when it has lost the lead. */
+static void pass_lead(struct admin_conn *conn, struct slice name)
+{
+    struct failure why;
+    struct leading *leading = conn->admin->leading;
+    char *text = mem_text(name);
+    enum err refused =
+        leading ? leading_pass(leading, text, &why)
+                : explain(&why, ERR_DRAINING,
+                          "this gateway does not lead; run this on the machine of the "
+                          "leading gateway");
+    if (!refused)
+        fprintf(conn->out, "the lead is handed over to %s\n", text);
+    log_audit("lead", "by", conn->actor, "to", text, "result", refused ? why.text : "ok",
+              NULL);
+    free(text);
+    give_answer(conn, refused, why.text);
+}
+
 static void on_command(struct account_command *command, enum err status)
 {
     struct admin_conn *conn = container_of(command, struct admin_conn, command);
@@ -155,7 +176,7 @@ static void run_command(struct admin_conn *conn)
 
 static void ask(struct admin_conn *conn)
 {
-    static const char rotation[] = "vault rotate ";
+    static const char rotation[] = "vault rotate ", lead[] = "lead ";
     struct slice request = slice_of(conn->request);
     conn->out = open_memstream(&conn->answer, &conn->answer_len);
     if (!conn->out || conn->admin->closing) {
@@ -166,6 +187,8 @@ static void ask(struct admin_conn *conn)
         run_command(conn);
     } else if (slice_starts(request, rotation)) {
         rotate(conn, slice_from(request, sizeof(rotation) - 1));
+    } else if (slice_starts(request, lead)) {
+        pass_lead(conn, slice_from(request, sizeof(lead) - 1));
     } else {
         give_answer(conn, ERR_INVALID, "unknown command of the gateway");
     }
@@ -261,9 +284,10 @@ enum err admin_create(struct uv_loop_s *loop, const char *path,
     return OK;
 }
 
-void admin_serve_rotation(struct admin *admin, struct rotate *rotate)
+void admin_serve_leader(struct admin *admin, struct rotate *rotate, struct leading *leading)
 {
     admin->rotate = rotate;
+    admin->leading = leading;
 }
 
 /* Connections that wait for a response are closed after it. All others are closed now: they
@@ -275,6 +299,7 @@ void admin_destroy(struct admin *admin)
     admin->closing = true;
     admin->options.accounts = NULL;
     admin->rotate = NULL;
+    admin->leading = NULL;
     list_each (link, &admin->conns) {
         struct admin_conn *conn = container_of(link, struct admin_conn, link);
         if (!conn->out)

@@ -4,7 +4,8 @@
  * request failed, it begins with "error: " or "usage: ":
  *
  *   ["org","list"]        the words of a command with a change (server/config/subcommand.h)
- *   vault rotate [KEY]    seals everything again, with this key or a generated one */
+ *   vault rotate [KEY]    seals everything again, with this key or a generated one
+ *   lead NAME             hands the lead over to the gateway of that name */
 #pragma once
 
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "server/config/subcommand.h"
 
 struct admin;
+struct leading;
 struct rotate;
 struct uv_loop_s;
 
@@ -30,8 +32,9 @@ enum err admin_create(struct uv_loop_s *loop, const char *path,
                       const struct admin_options *options, struct admin **admin,
                       struct failure *why);
 
-/* Accepts key rotations from now on. */
-void admin_serve_rotation(struct admin *admin, struct rotate *rotate);
+/* Accepts key rotations, and requests to hand the lead over, from now on. */
+void admin_serve_leader(struct admin *admin, struct rotate *rotate,
+                        struct leading *leading);
 
 /* Closes the handles; closing the last one frees the memory. Ignores NULL. */
 void admin_destroy(struct admin *admin);

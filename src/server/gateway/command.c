@@ -269,6 +269,23 @@ enum err gateway_rotate_vault(const struct config *config, FILE *out, struct fai
     return refused;
 }
 
+/* ---- the lead ---- */
+
+enum err gateway_pass_lead(const struct config *config, FILE *out, struct failure *why)
+{
+    char request[128];
+    char *path = gateway_path(config, "admin.sock");
+    snprintf(request, sizeof(request), "lead %s", config->said.argument);
+    enum err refused = admin_ask(path, request, out, why);
+    free(path);
+    if (refused == ERR_NOT_FOUND)
+        return explain(why, ERR_NOT_FOUND,
+                       "no gateway serves the data in %s; run this on the machine of the "
+                       "leading gateway",
+                       config->data);
+    return refused;
+}
+
 /* ---- a database that was copied back ---- */
 
 /* Checks that the key opens the database, which a start needs. Listing organizations opens

@@ -125,7 +125,7 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     if (gateway->phase != PHASE_STARTING)
         return;
     gateway->rotate = rotate_create(gateway->engine, gateway->accounts);
-    admin_serve_rotation(gateway->admin, gateway->rotate);
+    admin_serve_leader(gateway->admin, gateway->rotate, gateway->leading);
     gateway->phase = PHASE_READY;
     leading_loaded(gateway->leading);
     replication_lead(gateway->replication, gateway->retain);

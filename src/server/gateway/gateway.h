@@ -83,3 +83,7 @@ enum err gateway_restored(const struct config *config, FILE *out, struct failure
 /* Makes the running gateway seal everything with another key: next-encryption-key, or one
  * that it generates. out gets the output of `vault rotate`. */
 enum err gateway_rotate_vault(const struct config *config, FILE *out, struct failure *why);
+
+/* Makes the running gateway, which leads, hand the lead over. out gets the output of
+ * `lead`. */
+enum err gateway_pass_lead(const struct config *config, FILE *out, struct failure *why);

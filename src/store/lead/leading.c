@@ -80,6 +80,7 @@ struct leading {
     struct store_lead lead;
     struct store_gateway dead; /* the previous leader, for lead */
     struct store_leave leave;
+    int64_t yields_until; /* another gateway should take the free lead before then */
     void (*on_left)(void *owner);
     struct store_forget forget;
     struct store_gateway forgotten[FORGET_AT_ONCE]; /* for forget */
@@ -247,6 +248,8 @@ static void consider(struct leading *leading)
         observation_find(&leading->observation, leader))
         dead_in_ms =
             observation_dead_in(&leading->observation, leader, loop_boot_ms(leading->loop));
+    if (!dead_in_ms && leading->yields_until > loop_boot_ms(leading->loop))
+        dead_in_ms = leading->yields_until - loop_boot_ms(leading->loop);
     if (dead_in_ms)
         beat_sooner(leading, dead_in_ms);
     else if (!leading->draining && clock_allows(leading))
@@ -444,12 +447,17 @@ static void on_moved(void *owner)
     beat(leading);
 }
 
-/* Called when a gateway has left: the lead may be free. */
-static void on_left(void *owner)
+/* Called when a gateway has left: the lead may be free. The successor has the time of a beat
+ * to take it before others do. */
+static void on_left(void *owner, uint64_t successor)
 {
     struct leading *leading = owner;
-    if (!leading->stopped && leading->state == STANDBY)
-        beat_at_once(leading);
+    bool yields = successor && successor != leading->me;
+    if (leading->stopped || leading->state != STANDBY)
+        return;
+    leading->yields_until =
+        yields ? loop_boot_ms(leading->loop) + leading->options.beat_ms : 0;
+    beat_at_once(leading);
 }
 
 /* ---- beginning and ending ---- */
@@ -538,6 +546,50 @@ void leading_hand_over(struct leading *leading, void (*on_left_fn)(void *owner))
     timers_clear(loop_timers(leading->loop), &leading->doubt_timer);
     leading->leave = (struct store_leave){ .done = on_given_up };
     leading->store->ops->leave(leading->store, &leading->leave);
+}
+
+static void on_passed(struct store_leave *leave, enum store_status status)
+{
+    struct leading *leading = container_of(leave, struct leading, leave);
+    leading->state = LEADING;
+    lose(leading,
+         status ? "the lead was to be handed over, but the database did not respond"
+                : "the lead was handed over to another gateway",
+         false);
+}
+
+static const struct store_gateway *find_successor(const struct leading *leading,
+                                                  const char *name)
+{
+    const struct observation *observation = &leading->observation;
+    for (size_t i = 0; i < observation->count; i++) {
+        const struct store_gateway *gateway = &observation->seen[i].gateway;
+        if (!strcmp(gateway->name, name) && gateway->id != leading->me &&
+            !gateway->draining &&
+            observation_dead_in(observation, gateway->id, loop_boot_ms(leading->loop)))
+            return gateway;
+    }
+    return NULL;
+}
+
+enum err leading_pass(struct leading *leading, const char *name, struct failure *why)
+{
+    const struct store_gateway *successor = find_successor(leading, name);
+    if (leading->state != LEADING || leading->moved || !leading->store->ops->leave)
+        return explain(why, ERR_INVALID,
+                       "this gateway does not lead others; run this on the machine of the "
+                       "leading gateway");
+    if (!successor)
+        return explain(why, ERR_INVALID,
+                       "no gateway \"%s\" stands by; its name is its gateway-name", name);
+    leading->moved = true;
+    begin_doubt(leading);
+    leading->state = LEFT;
+    timers_clear(loop_timers(leading->loop), &leading->timer);
+    timers_clear(loop_timers(leading->loop), &leading->doubt_timer);
+    leading->leave = (struct store_leave){ .successor = successor->id, .done = on_passed };
+    leading->store->ops->leave(leading->store, &leading->leave);
+    return OK;
 }
 
 uint64_t leading_me(const struct leading *leading)

@@ -74,6 +74,13 @@ bool leading_has_successor(const struct leading *leading);
  * seconds. No other callback is called afterwards. */
 void leading_hand_over(struct leading *leading, void (*on_left)(void *owner));
 
+/* Hands the lead over to a gateway by its name, although this process does not end.
+ *
+ * This process has then lost the lead: requests are rejected at once, and on_lost is called
+ * when the database has responded, or has failed to for a few seconds. ERR_INVALID with the
+ * reason if this gateway does not lead, or no live gateway of that name stands by. */
+enum err leading_pass(struct leading *leading, const char *name, struct failure *why);
+
 /* Returns our own number; 0: the database has not responded yet. */
 uint64_t leading_me(const struct leading *leading);
 

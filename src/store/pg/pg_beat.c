@@ -12,7 +12,9 @@
  * unreachable, and retries. */
 #include "store/pg/pg_beat.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -251,9 +253,14 @@ static void send_take(struct pg_beats *beats)
 static void send_leave(struct pg_beats *beats)
 {
     struct pg_params params = { 0 };
+    uint64_t successor = beats->leave ? beats->leave->successor : 0;
+    char payload[24] = "";
+    if (successor)
+        snprintf(payload, sizeof(payload), "%" PRIu64, successor);
     pg_param_int8(&params, beats->lead->me);
     pg_param_text(&params, pg_schema_name(beats->link.options));
-    say(beats, PG_BEAT_LEAVES, "pg_notify($2, '')", "leave_v101($1)", &params);
+    pg_param_text(&params, payload);
+    say(beats, PG_BEAT_LEAVES, "pg_notify($2, $3)", "leave_v101($1)", &params);
     pg_params_finish(&params);
 }
 
@@ -368,11 +375,12 @@ static void on_lost(struct pg_link *link, bool was_busy)
         beats->store->on_cut(beats->store->moved_owner);
 }
 
-static void on_notified(struct pg_link *link)
+/* The payload is the number of the successor, or empty. */
+static void on_notified(struct pg_link *link, const char *payload)
 {
     const struct store *store = beats_of(link)->store;
     if (store->on_left)
-        store->on_left(store->moved_owner);
+        store->on_left(store->moved_owner, strtoull(payload, NULL, 10));
 }
 
 /* ---- beginning and ending ---- */

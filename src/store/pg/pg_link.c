@@ -253,11 +253,9 @@ static void give(struct pg_link *link)
 
 static void report_notified(struct pg_link *link)
 {
-    bool notified = false;
     for (PGnotify *one; (one = PQnotifies(link->conn)); PQfreemem(one))
-        notified = true;
-    if (notified && link->on_notified)
-        link->on_notified(link);
+        if (link->on_notified)
+            link->on_notified(link, one->extra);
 }
 
 static void fill(struct pg_link *link)

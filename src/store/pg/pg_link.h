@@ -45,8 +45,8 @@ struct pg_link {
     /* The connection was lost. was_busy: the outcome of the statement is unknown. */
     void (*on_lost)(struct pg_link *link, bool was_busy);
     /* A notification has arrived on a channel that the link listens to. The link may be
-     * busy. NULL: the link does not listen. */
-    void (*on_notified)(struct pg_link *link);
+     * busy. The payload is borrowed. NULL: the link does not listen. */
+    void (*on_notified)(struct pg_link *link, const char *payload);
     void (*on_closed)(struct pg_link *link);
 
     enum pg_state state;

@@ -159,7 +159,7 @@ static inline void answer_leave(struct process *process)
     process->id = 0;
     for (size_t i = 0; i < world.count; i++)
         if (&world.all[i] != process)
-            world.all[i].store.on_left(world.all[i].store.moved_owner);
+            world.all[i].store.on_left(world.all[i].store.moved_owner, req->successor);
     req->done(req, STORE_OK);
 }
 

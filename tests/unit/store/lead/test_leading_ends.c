@@ -174,6 +174,77 @@ static void gateway_that_does_not_get_the_lead_is_notified_of_the_leader(void **
     assert_int_equal((b->taken ? c : b)->others, 1);
 }
 
+/* ---- a lead that is handed over by hand ---- */
+
+static void lead_is_passed_to_the_named_gateway(void **state)
+{
+    (void)state;
+    struct failure why;
+    struct process *a = start_and_lead("a"), *b = start("b", &several),
+                   *c = start("c", &several);
+    pass(10000);
+    assert_int_equal(leading_pass(a->leading, "c", &why), OK);
+    assert_why_not(a, "standby");
+    assert_int_equal(a->doubts, 1);
+    assert_int_equal(a->lost, 0); /* not called from within the call */
+    pass(3 * TURN_MS);
+    assert_int_equal(a->lost, 1);
+    assert_false(a->for_good);
+    assert_int_equal(c->taken, 1);
+    pass(10000);
+    assert_int_equal(b->taken, 0);
+    assert_int_equal(b->others, 1);
+}
+
+static void lead_that_its_successor_does_not_take_is_taken_by_another_gateway(void **state)
+{
+    (void)state;
+    struct failure why;
+    struct process *a = start_and_lead("a"), *b = start("b", &several),
+                   *c = start("c", &several);
+    pass(10000);
+    assert_int_equal(leading_pass(a->leading, "c", &why), OK);
+    c->stopped = true;
+    pass(800);
+    assert_int_equal(b->taken, 0);
+    pass(1000);
+    assert_int_equal(b->taken, 1);
+}
+
+static void lead_is_passed_only_to_a_gateway_that_can_take_it(void **state)
+{
+    (void)state;
+    struct failure why;
+    struct process *a = start_and_lead("a"), *b = start("b", &several);
+    pass(10000);
+    assert_int_equal(leading_pass(b->leading, "a", &why), ERR_INVALID);
+    assert_int_equal(leading_pass(a->leading, "a", &why), ERR_INVALID);
+    assert_int_equal(leading_pass(a->leading, "c", &why), ERR_INVALID);
+    assert_non_null(strstr(why.text, "\"c\""));
+    b->stopped = true;
+    pass(7000);
+    assert_int_equal(leading_pass(a->leading, "b", &why), ERR_INVALID);
+    b->stopped = false;
+    leading_drain(b->leading);
+    pass(3000);
+    assert_int_equal(leading_pass(a->leading, "b", &why), ERR_INVALID);
+    assert_true(leads(a));
+}
+
+static void leader_that_passes_its_lead_without_a_database_has_lost_it(void **state)
+{
+    (void)state;
+    struct failure why;
+    struct process *a = start_and_lead("a"), *b = start("b", &several);
+    pass(10000);
+    a->cut = true;
+    assert_int_equal(leading_pass(a->leading, "b", &why), OK);
+    pass(TURN_MS);
+    assert_int_equal(a->lost, 1);
+    pass(7000);
+    assert_int_equal(b->taken, 1);
+}
+
 /* ---- gateways that are gone ---- */
 
 static void rows_of_dead_gateways_are_removed_after_an_hour(void **state)
@@ -209,6 +280,10 @@ int main(void)
         TEST(draining_leader_without_a_database_asks_for_a_successor_once),
         TEST(gateway_with_its_own_database_asks_for_no_successor),
         TEST(gateway_that_does_not_get_the_lead_is_notified_of_the_leader),
+        TEST(lead_is_passed_to_the_named_gateway),
+        TEST(lead_that_its_successor_does_not_take_is_taken_by_another_gateway),
+        TEST(lead_is_passed_only_to_a_gateway_that_can_take_it),
+        TEST(leader_that_passes_its_lead_without_a_database_has_lost_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

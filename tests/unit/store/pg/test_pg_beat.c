@@ -25,6 +25,7 @@ struct process {
     bool told; /* the notice that another gateway has left arrived */
     bool cut;  /* the connection for beats was lost */
     bool registers;
+    uint64_t successor; /* as in the notice that another gateway has left */
     enum store_status status;
 };
 
@@ -51,8 +52,9 @@ static void on_moved(void *owner)
     ((struct process *)owner)->moved++;
 }
 
-static void on_left(void *owner)
+static void on_left(void *owner, uint64_t successor)
 {
+    ((struct process *)owner)->successor = successor;
     ((struct process *)owner)->told = true;
 }
 
@@ -171,7 +173,8 @@ static void on_given_up(struct store_leave *req, enum store_status status)
 static enum store_status try_leave(struct process *process)
 {
     process->done = false;
-    process->leave = (struct store_leave){ .done = on_given_up };
+    process->leave =
+        (struct store_leave){ .successor = process->successor, .done = on_given_up };
     process->world.store->ops->leave(process->world.store, &process->leave);
     assert_false(process->done); /* not called from within the call */
     wait_for(&process->done);
@@ -448,8 +451,10 @@ static void leader_that_leaves_notifies_others_and_writes_no_more(void **state)
     assert_int_equal(take(a, NULL), STORE_OK);
     assert_int_equal(commit_one(&a->world, new_run(ENV_A, 1, "a")), STORE_OK);
     assert_int_equal(beat(b), STORE_OK); /* from here on, b listens */
+    a->successor = 1234567890123;
     assert_int_equal(try_leave(a), STORE_OK);
     wait_for(&b->told);
+    assert_int_equal(b->successor, 1234567890123);
     assert_int_equal(take(b, NULL), STORE_OK);
     assert_int_equal(commit_one(&a->world, new_run(ENV_A, 2, "a")), STORE_MOVED);
     assert_int_equal(commit_one(&b->world, new_run(ENV_A, 2, "a")), STORE_OK);
