@@ -10,7 +10,7 @@ const ask = (...words) => runProgram(["health", ...words]);
 
 test("a ready gateway is found by its data directory", async (t) => {
   const gateway = await startGateway({ t });
-  assert.deepEqual(await ask("--data", gateway.data), { code: 0, signal: null, stdout: '{"status":"ready","reasons":[]}\n', stderr: "", all: '{"status":"ready","reasons":[]}\n' });
+  assert.deepEqual(await ask("--data", gateway.data), { code: 0, signal: null, stdout: '{"status":"ready","reasons":[],"role":"leads"}\n', stderr: "", all: '{"status":"ready","reasons":[],"role":"leads"}\n' });
 });
 
 test("a ready gateway is found by its admin-listen address", async (t) => {

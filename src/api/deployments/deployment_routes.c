@@ -40,7 +40,7 @@ static const struct route routes[] = {
       .id = "deploy_settings_v1", .summary = "How the CLI should deploy",
       .reply = "{build_path: string}" },
     { .method = HTTP_POST_, .path = DEPLOYMENTS,
-      .auth = AUTH_KEY, .awaited = 503, .body_limit = INITIALIZE_BODY,
+      .auth = AUTH_KEY, .awaited = { 503 }, .body_limit = INITIALIZE_BODY,
       .handle = deployment_initialize,
       .id = "initialize_deployment_v1",
       .summary = "Deploy a bundle; the response comes once it is built",

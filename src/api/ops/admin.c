@@ -4,11 +4,25 @@
 #include "api/ops/unready.h"
 #include "api/request/call.h"
 #include "api/request/route.h"
+#include "base/metrics.h"
 
 static enum err healthz(struct api_call *call)
 {
     api_reply_json(call, 200, SLICE("{\"status\":\"ok\"}"));
     return OK;
+}
+
+/* HAProxy keeps the connections of a server that returns 404, and sends it no others
+ * (http-check disable-on-404). */
+static int unready_status(const struct api_call *call)
+{
+    return slice_is(api_query(call, "unready"), "404") ? 404 : 503;
+}
+
+/* As runcast_leads and runcast_follows report it. */
+static const char *role(void)
+{
+    return metrics[M_LEADS] ? "leads" : metrics[M_FOLLOWS] ? "follows" : "stands by";
 }
 
 static enum err readyz(struct api_call *call)
@@ -20,9 +34,9 @@ static enum err readyz(struct api_call *call)
     for (size_t i = 0; i < count; i++)
         json_array_append_new(reasons, json_string(words[i]));
     bool ready = count == 0;
-    json_t *body = json_pack("{s:s, s:o}", "status", ready ? "ready" : "not ready",
-                             "reasons", reasons);
-    api_reply_value(call, ready ? 200 : 503, body);
+    json_t *body = json_pack("{s:s, s:o, s:s}", "status", ready ? "ready" : "not ready",
+                             "reasons", reasons, "role", role());
+    api_reply_value(call, ready ? 200 : unready_status(call), body);
     return OK;
 }
 
@@ -51,9 +65,11 @@ static const struct route routes[] = {
       .id = "health", .summary = "Check that the process responds",
       .reply = "{status: 'ok'}" },
     { .method = HTTP_GET_, .path = "/readyz",
-      .awaited = 503, .handle = readyz,
+      .awaited = { 503, 404 }, .handle = readyz,
       .id = "readiness", .summary = "Check whether calls are accepted; if not, 503 with the reasons",
-      .reply = "{status: string, reasons: string[]}" },
+      .query = "unready?: '404'",
+      .reply = "{status: string, reasons: string[], "
+               "role: 'leads' | 'follows' | 'stands by'}" },
     { .method = HTTP_GET_, .path = "/metrics",
       .handle = show_metrics,
       .id = "metrics",

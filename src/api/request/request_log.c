@@ -165,7 +165,8 @@ static bool is_wanted(const struct request_log *log, int status)
 /* Returns true for a status that clients poll until it changes. */
 static bool is_awaited(const struct route *route, int status)
 {
-    return route && route->awaited == (unsigned)status;
+    return route &&
+           (route->awaited[0] == (unsigned)status || route->awaited[1] == (unsigned)status);
 }
 
 /* Returns a hash of a caller whose credential was refused; 0: none was. It is kept only

@@ -65,10 +65,9 @@ struct route {
     bool claims;
     /* Only pages of this gateway call it (own_host_check_page): no other origin reads it. */
     bool is_for_own_pages;
-    /* A status that clients get while they poll for something to appear; 0: none. The log
-     * does not treat it as a fault. */
-
-    unsigned awaited;
+    /* Statuses that clients get while they poll for something to appear; 0: none. The log
+     * does not treat them as faults. */
+    unsigned awaited[2];
     size_t body_limit; /* bytes */
     route_fn *handle;  /* called when the body is complete */
     /* For bodies taken piece by piece; handle is called after the last. */
