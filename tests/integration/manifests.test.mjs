@@ -28,7 +28,7 @@ test("the policies select the gateway, and the name of its settings is the one t
 });
 
 test("every version that they name is the current one", () => {
-  for (const file of ["deploy/kubernetes/kustomization.yaml", "deploy/container/compose.yaml"]) {
+  for (const file of ["deploy/kubernetes/kustomization.yaml", "deploy/container/compose.yaml", "deploy/container/compose-cluster.yaml"]) {
     const named = [...read(file).matchAll(/(?:newTag: |runcast:|runcast-)(\d+\.\d+\.\d+)/g)].map(([, one]) => one);
     assert.ok(named.length, file);
     assert.deepEqual(new Set(named), new Set([version]), file);
