@@ -240,7 +240,7 @@ test("a follower whose memory is of another epoch does not lead with it", { time
   await until(() => b.stderr.includes("another epoch"), { what: "the follower sees another epoch" });
   await leader.kill();
   await until(() => /restarting","reason":"memory is of another history"/.test(b.stderr), { what: "it has taken the lead, and restarts", timeoutMs: 15_000 });
-  await until(() => b.leads().catch(() => false), { what: "it leads", timeoutMs: 60_000 });
+  await until(() => b.leads(), { what: "it leads", timeoutMs: 60_000 });
   const { headers } = await b.post("/api/v1/tasks/task/trigger", { payload: 1 }, { key: keys.prod });
   assert.match(headers["x-runs-seq"], /^ffffffffffffffff\./);
   await b.stop();

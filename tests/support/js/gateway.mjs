@@ -199,7 +199,7 @@ class Gateway {
   }
 
   /** Returns true if it leads, and has everything in memory. A gateway that follows is ready, too. */
-  async leads() { return await this.metric("runcast_leads") === 1 && this.isReady(); }
+  async leads() { return await this.metric("runcast_leads").catch(() => 0) === 1 && this.isReady(); }
 
   /** Sends SIGTERM. Throws unless the process exits with status 0; after a sanitizer report it does not. */
   async stop({ timeoutMs = 60_000 } = {}) {
