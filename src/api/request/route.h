@@ -63,6 +63,8 @@ struct route {
     bool follows;
     /* A repetition with the same request key takes effect once (api_request_claim). */
     bool claims;
+    /* The same, but only for clients that send a key: the run has that of its last step. */
+    bool has_steps;
     /* Only pages of this gateway call it (own_host_check_page): no other origin reads it. */
     bool is_for_own_pages;
     /* Statuses that clients get while they poll for something to appear; 0: none. The log

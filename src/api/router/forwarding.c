@@ -18,6 +18,7 @@
 enum {
     WAIT_MS = 8000, /* longer than a takeover */
     LOOK_MS = 100,  /* between looks for a leader */
+    LEFT_MS = 1000, /* for a gateway that no longer leads to respond to its last calls */
     KEPT_MAX = 64 * 1024,
     SHORT_BODY = 16 * 1024,  /* a response up to this length is sent in one write */
     UNSENT_MAX = 64 * 1024,  /* of a response; then the leader must wait */
@@ -114,7 +115,8 @@ static bool repeats_safely(const struct api_call *call)
 {
     enum http_method method = call->x->method;
     return method == HTTP_GET_ || method == HTTP_HEAD_ ||
-           (call->route && call->route->claims);
+           (call->route && call->route->claims) ||
+           (call->route && call->route->has_steps && http_header(call->x, request_key).ptr);
 }
 
 /* A client that repeats the call without a key of its own would repeat its effect. */
@@ -512,7 +514,13 @@ static void look(struct forwarded *forwarded)
 
 static void on_look(struct timer *timer)
 {
-    look(container_of(timer, struct forwarded, timer));
+    struct forwarded *forwarded = container_of(timer, struct forwarded, timer);
+    if (forwarded->state == FORWARDED_WAITS) {
+        look(forwarded);
+    } else if (forwarded->state == FORWARDED_SENT) {
+        forwarded->was_sent |= forwarded->relay.was_sent;
+        refuse(forwarded, "the gateway that had the call no longer leads");
+    }
 }
 
 /* Meanwhile the rest of the body stays with the client. */
@@ -524,15 +532,26 @@ static void wait_for_leader(struct forwarded *forwarded, int64_t ms)
     loop_set_timer(forwarded->all->loop, &forwarded->timer, forwarded->all->kind, ms);
 }
 
-/* Returns true if the gateway that has the call does not lead any more, and is not known to
- * respond: it may be suspended, or cut off. */
-static bool was_sent_in_vain(const struct forwarded *forwarded,
-                             const struct relay_pool *leader)
+/* Returns true if the gateway that has the call does not lead any more. It may be suspended or
+ * cut off, or still respond to the calls that it took. */
+static bool is_left_behind(const struct forwarded *forwarded,
+                           const struct relay_pool *leader)
 {
     bool is_moved =
         leader ? leader != forwarded->relay.pool : !api_not_ready(forwarded->all->api);
-    return forwarded->state == FORWARDED_SENT && is_moved &&
-           repeats_safely(forwarded->call) && may_try_again(forwarded);
+    return forwarded->state == FORWARDED_SENT && is_moved;
+}
+
+static void leave_behind(struct forwarded *forwarded)
+{
+    if (!repeats_safely(forwarded->call) || !may_try_again(forwarded)) {
+        loop_set_timer(forwarded->all->loop, &forwarded->timer, forwarded->all->kind,
+                       LEFT_MS);
+        return;
+    }
+    forwarded->was_sent |= forwarded->relay.was_sent;
+    relay_cancel(&forwarded->relay);
+    try_again(forwarded);
 }
 
 void forwarding_look(struct forwarding *forwarding)
@@ -540,11 +559,8 @@ void forwarding_look(struct forwarding *forwarding)
     const struct relay_pool *leader = leader_of(forwarding);
     list_each (link, &forwarding->calls) {
         struct forwarded *forwarded = container_of(link, struct forwarded, link);
-        if (was_sent_in_vain(forwarded, leader)) {
-            forwarded->was_sent |= forwarded->relay.was_sent;
-            relay_cancel(&forwarded->relay);
-            try_again(forwarded);
-        }
+        if (is_left_behind(forwarded, leader) && !forwarded->call->x->gone)
+            leave_behind(forwarded);
         if (forwarded->state == FORWARDED_WAITS)
             wait_for_leader(forwarded, 0);
     }
