@@ -21,6 +21,7 @@ async function write(gateway, count, { size = 0 } = {}) {
 test("followers keep up, and have the leader's memory", { timeout: 300_000 }, async (t) => {
   const { leader, others, gateways } = await startFollowers(t);
   assert.equal(await leader.metric("runcast_followers"), 2);
+  assert.equal(await leader.metric("runcast_peer_listen"), 1);
   const writers = new Writers(leader.url);
   t.after(() => writers.giveUp());
   await until(() => writers.acknowledged.size > 100, { what: "runs" });

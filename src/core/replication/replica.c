@@ -74,18 +74,26 @@ static void forget_before(struct replica *replica)
     replica->before = (struct run){ 0 };
 }
 
+static void count_waiting(struct replica *replica, const struct waiting_frame *waiting,
+                          bool waits)
+{
+    size_t changes = waiting->frame.kind == REPL_CHANGE;
+    replica->waiting_bytes += waits ? waiting->bytes : -waiting->bytes;
+    replica->waiting_changes += waits ? changes : -changes;
+}
+
 static struct waiting_frame *take_first(struct replica *replica)
 {
     struct waiting_frame *waiting =
         container_of(list_take(&replica->waiting), struct waiting_frame, link);
-    replica->waiting_bytes -= waiting->bytes;
+    count_waiting(replica, waiting, false);
     return waiting;
 }
 
 static void put_back(struct replica *replica, struct waiting_frame *waiting)
 {
     list_append(replica->waiting.next, &waiting->link); /* before the first */
-    replica->waiting_bytes += waiting->bytes;
+    count_waiting(replica, waiting, true);
 }
 
 static void waiting_frame_destroy(struct waiting_frame *waiting)
@@ -759,7 +767,7 @@ static void keep(struct replica *replica, const struct repl_frame *frame, size_t
     struct waiting_frame *waiting = mem_new(struct waiting_frame);
     *waiting = (struct waiting_frame){ .frame = *frame, .bytes = bytes + sizeof(*waiting) };
     list_append(&replica->waiting, &waiting->link);
-    replica->waiting_bytes += waiting->bytes;
+    count_waiting(replica, waiting, true);
     if (replica->waiting_bytes > REPLICA_WAITING_MAX)
         stop(replica, "too many changes have waited for the database");
     else if (may_apply(replica))

@@ -112,7 +112,7 @@ struct replica {
     uint64_t accounts_applied; /* changes of environment 0 that memory has for sure */
     uint64_t accounts_target;  /* the same, once they were read */
     struct list waiting;       // waiting_frame::link
-    size_t waiting_bytes;
+    size_t waiting_bytes, waiting_changes;
     struct deferred applying; /* applies waiting frames in time slices */
     struct run before;        /* of REPL_BEFORE; its id is "": none */
     uint64_t purged_at;       /* environment_purge */

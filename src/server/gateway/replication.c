@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "server/config/config_listen.h"
 #include "server/gateway/retention.h"
 #include "server/peers/serving.h"
@@ -306,6 +307,7 @@ enum err replication_create(struct loop *loop, const struct replication_options 
     }
     create_forwarder(replication);
     warn_public(options->config, &listener);
+    metrics[M_PEER_LISTEN] = 1;
     *out = replication;
     return OK;
 }

@@ -98,6 +98,7 @@ static void note_current(struct following *following)
     metrics[M_SUMS_EQUAL] = (int64_t)following->replica.equals;
     metrics[M_SUMS_DIFFERENT] = (int64_t)following->replica.differences;
     metrics[M_REPLICATION_WAITING] = (int64_t)following->replica.waiting_bytes;
+    metrics[M_REPLICATION_BEHIND] = (int64_t)following->replica.waiting_changes;
     if (!is_current || following->was_current)
         return;
     following->was_current = true;

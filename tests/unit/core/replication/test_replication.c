@@ -91,10 +91,12 @@ static void frames_wait_while_the_database_is_read(void **state)
     change(scene->world, "run_1", 2);
     scene_pass(scene, 0);
     assert_false(list_empty(&scene->replica.waiting));
+    assert_int_equal(scene->replica.waiting_changes, 1);
     assert_false(is_trusted(scene));
     for (int i = 0; i < 10; i++)
         scene_pass(scene, 50);
     assert_int_equal(scene->replica.state, REPLICA_FOLLOWING);
+    assert_int_equal(scene->replica.waiting_changes, 0);
     assert_same_memory(scene);
     assert_true(is_trusted(scene));
 }
