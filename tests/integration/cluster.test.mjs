@@ -9,9 +9,10 @@ import { fileURLToPath } from "node:url";
 
 import { Writers } from "../support/js/acknowledged.mjs";
 import { startCluster } from "../support/js/cluster.mjs";
-import { follows } from "../support/js/followers.mjs";
+import { follows, startFollowers } from "../support/js/followers.mjs";
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
+import { runProgram } from "../support/js/program.mjs";
 import { chapterSettings } from "../support/js/proxies.mjs";
 import { RunsMirror } from "../support/js/runs.mjs";
 import { follow, standsBy } from "../support/js/two_gateways.mjs";
@@ -147,6 +148,27 @@ test("behind HAProxy nothing is lost when all gateways are restarted one after t
   const next = await leads(gateways);
   for (const one of gateways) if (one !== next) await one.stop();
   await next.stop();
+});
+
+test("the encryption key is replaced as the chapter describes, and everything is there afterwards", { timeout: 120_000 }, async (t) => {
+  const { postgres, gateways, leader, others } = await startFollowers(t), next = "6f".repeat(32);
+  const writers = new Writers(leader.url);
+  t.after(() => writers.giveUp());
+  await writers.untilServed();
+  for (const one of others) await one.stop();
+  const { code, all } = await runProgram(["vault", "rotate", "--data", leader.data], { env: { RUNCAST_NEXT_ENCRYPTION_KEY: next } });
+  assert.equal(code, 0, all);
+  await leader.stop();
+  await others[0].restart({ ready: false });
+  assert.equal((await others[0].ended()).code, 1);
+  assert.match(others[0].stderr, /encryption key/);
+  for (const one of gateways) await one.restart({ env: { RUNCAST_ENCRYPTION_KEY: next }, ready: one === leader });
+  for (const one of others) await follows(one);
+  await writers.untilServed();
+  await writers.stop();
+  writers.judge(postgres);
+  for (const one of others) await one.stop();
+  await leader.stop();
 });
 
 test("a gateway that stands by returns 404 to a proxy that asks for it, and logs neither status", async (t) => {
