@@ -320,31 +320,23 @@ static void on_change(struct replica *replica, struct repl_run *change)
     advance(replica, followed, change->seq);
 }
 
-/* Memory has the newer accounts already, and may lack what this document refers to. */
-static void skip_document(struct replica *replica, struct followed *followed, uint64_t seq)
-{
-    replica->changes++;
-    advance(replica, followed, seq);
-}
-
 static void on_document(struct replica *replica, const struct repl_document *change)
 {
     struct failure why = { 0 };
     struct followed *followed = next_in(replica, change->env, change->seq);
     if (!followed)
         return;
-    if (change->seq <= replica->accounts_applied) {
-        skip_document(replica, followed, change->seq);
-        return;
-    }
-    replica->has_documents = true;
-    if (replica->options.take_document(replica->options.owner, &change->document, &why)) {
-        stop(replica, why.text);
-        return;
+    /* Otherwise memory has newer accounts, and may lack what this document refers to. */
+    if (change->seq > replica->accounts_applied) {
+        replica->has_documents = true;
+        if (replica->options.take_document(replica->options.owner, &change->document,
+                                           &why)) {
+            stop(replica, why.text);
+            return;
+        }
+        replica->accounts_applied = change->seq;
     }
     replica->changes++;
-    if (replica->accounts_applied < change->seq)
-        replica->accounts_applied = change->seq;
     advance(replica, followed, change->seq);
 }
 
