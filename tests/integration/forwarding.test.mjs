@@ -5,12 +5,13 @@ import crypto from "node:crypto";
 import { after, before, describe, test } from "node:test";
 
 import { storedRuns, Writers } from "../support/js/acknowledged.mjs";
+import { startHaproxy } from "../support/js/cluster.mjs";
 import { EventStream } from "../support/js/event_stream.mjs";
 import { startFollowers } from "../support/js/followers.mjs";
 import { keys, sleep, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
 import { NoticeSocket } from "../support/js/notices.mjs";
-import { follow, startHaproxy } from "../support/js/two_gateways.mjs";
+import { follow } from "../support/js/two_gateways.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
 
 const MIB = 1 << 20;
@@ -233,7 +234,7 @@ for (const [what, end] of [["is killed", (leader) => leader.kill()], ["ends well
 }
 
 test("behind HAProxy, three gateways serve every call while each of them is killed or stopped in turn", { timeout: 300_000 }, async (t) => {
-  const { postgres, gateways } = await startFollowers(t), world = await startHaproxy(t, gateways, { isFollowed: true });
+  const { postgres, gateways } = await startFollowers(t), world = await startHaproxy(t, gateways);
   const writers = new Writers(world.url, { clients: 6 }), mirror = await follow({ port: world.port, filter: { all: true } });
   t.after(() => writers.giveUp());
   t.after(() => mirror.leave());

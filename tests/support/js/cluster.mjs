@@ -18,11 +18,13 @@ const settings = new URL("../../../deploy/container/haproxy.cfg", import.meta.ur
 function adaptSettings(port, gateways) {
   const counts = `{"ready":%[nbsrv(gateways)],"up":[${gateways.map((_, i) => `%[srv_is_up(gateways/gateway-${i + 1})]`)}]}`;
   return fs.readFileSync(settings, "utf8").replace(/^resolvers [^]*?^defaults/m, "defaults").replaceAll(" resolvers compose init-addr libc,none", "")
+    .split("\n").filter((line) => !(/gateway-(\d):3030/.exec(line)?.[1] > gateways.length)).join("\n")
     .replaceAll(/gateway-(\d):3030/g, (_, n) => `127.0.0.1:${gateways[n - 1].port}`)
     .replace("maxconn 20000", "maxconn 1000").replace("bind :3030", `bind 127.0.0.1:${port}\n  http-request return status 200 content-type application/json lf-string '${counts}' if { path ${AT_SERVERS} }`);
 }
 
-async function startHaproxy(t, gateways) {
+/** Starts HAProxy in front of gateways that follow each other. */
+export async function startHaproxy(t, gateways) {
   const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.cfg"), url = `http://127.0.0.1:${port}`;
   fs.writeFileSync(file, adaptSettings(port, gateways));
   const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore", env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });

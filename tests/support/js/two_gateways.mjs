@@ -9,6 +9,7 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 
+import { startHaproxy } from "./cluster.mjs";
 import { follows } from "./followers.mjs";
 import { freePort, keys, sleep, startGateway, temporaryFolder, until } from "./gateway.mjs";
 import { PgRelay } from "./pg_relay.mjs";
@@ -25,14 +26,12 @@ const serversOf = (url, gateways) => async () => {
 };
 
 /** Starts HAProxy, which passes connections on to the gateway that is ready. It counts every server as up until it has
- *  checked it, so this waits until it has found out which gateway stands by. isFollowed: it uses all of them, because they
- *  follow each other. */
-export async function startHaproxy(t, gateways, { isFollowed = false } = {}) {
+ *  checked it, so this waits until it has found out which gateway stands by. */
+async function startPairProxy(t, gateways) {
   const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.conf");
-  const names = isFollowed ? ["all"] : ["gateways", "standbys"], found = isFollowed ? gateways : [gateways[0]];
-  const up = names.map((backend) => `"${backend}":[${gateways.map((_, i) => `%[srv_is_up(${backend}/g${i})]`)}]`);
+  const up = ["gateways", "standbys"].map((backend) => `"${backend}":[${gateways.map((_, i) => `%[srv_is_up(${backend}/g${i})]`)}]`);
   const lines = gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n");
-  const backends = chapterSettings("failover.md", `backend ${names[0]}`).split("\n").map((line) => line.replace(/^ *server a .*/, lines)).filter((line) => !/^ *server b /.test(line));
+  const backends = chapterSettings("failover.md", "backend gateways").split("\n").map((line) => line.replace(/^ *server a .*/, lines)).filter((line) => !/^ *server b /.test(line));
   fs.writeFileSync(file, `global
   maxconn 1000
 defaults
@@ -45,7 +44,7 @@ defaults
 frontend runs
   bind 127.0.0.1:${port}
   http-request return status 200 content-type application/json lf-string '{${up}}' if { path ${AT_SERVERS} }
-${isFollowed ? "  default_backend all" : chapterSettings("failover.md", "  use_backend standbys")}
+${chapterSettings("failover.md", "  use_backend standbys")}
 ${backends.join("\n")}
 `);
   const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore", env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });
@@ -53,7 +52,7 @@ ${backends.join("\n")}
   t?.after(end);
   process.on("exit", end);
   const url = `http://127.0.0.1:${port}`, servers = serversOf(url, gateways);
-  await until(async () => String((await servers().catch(() => ({})))[names[0]]) === String(found.map(({ name }) => name)), { what: "HAProxy has found the gateways" });
+  await until(async () => String((await servers().catch(() => ({}))).gateways) === String([gateways[0].name]), { what: "HAProxy has found the gateways" });
   return { port, url, servers };
 }
 
@@ -70,7 +69,7 @@ export async function startTwoGateways(t, { isFollowed = false, options = [], ..
   }
   const [leader, other] = gateways;
   await (isFollowed ? follows : standsBy)(other);
-  return { postgres, leader, other, ...await startHaproxy(t, gateways, { isFollowed }) };
+  return { postgres, leader, other, ...await (isFollowed ? startHaproxy : startPairProxy)(t, gateways) };
 }
 
 export const standsBy = (gateway) => until(async () => {
