@@ -268,6 +268,8 @@ static enum err link_applied(struct followed_accounts *followed, struct failure 
     enum err refused = accounts_link(followed->accounts, &reason);
     if (refused)
         *why = reason;
+    else
+        vault_rotation_follow(accounts_vault(followed->accounts));
     report_applied(followed);
     return refused;
 }

@@ -150,25 +150,49 @@ test("behind HAProxy nothing is lost when all gateways are restarted one after t
   await next.stop();
 });
 
-test("the encryption key is replaced as the chapter describes, and everything is there afterwards", { timeout: 120_000 }, async (t) => {
-  const { postgres, gateways, leader, others } = await startFollowers(t), next = "6f".repeat(32);
-  const writers = new Writers(leader.url);
+test("the encryption key is replaced while clients write: with both keys, rotated, then with the new one alone", { timeout: 240_000 }, async (t) => {
+  const { url, postgres, gateways, leader } = await startCluster(t), [old, next] = ["5e", "6f"].map((byte) => byte.repeat(32));
+  const writers = new Writers(url);
   t.after(() => writers.giveUp());
   await writers.untilServed();
-  for (const one of others) await one.stop();
-  const { code, all } = await runProgram(["vault", "rotate", "--data", leader.data], { env: { RUNCAST_NEXT_ENCRYPTION_KEY: next } });
+  const mirror = await follow({ port: new URL(url).port, filter: { all: true } });
+  t.after(() => mirror.leave());
+  /** Restarts one after the other, the leader last, as an upgrade does. */
+  const restartAll = async (env) => {
+    const last = await leads(gateways);
+    for (const one of [...gateways.filter((one) => one !== last), last]) {
+      await one.stop();
+      await one.restart({ env, ready: false });
+      await until(() => one.isReady(), { what: `${one.name} is ready again`, timeoutMs: 60_000 });
+    }
+  };
+  const add = async () => (await (await leads(gateways)).post(`/api/v1/projects/${keys.ref}/prod/keys`, { name: "ci" }, { key: keys.pat })).json.key;
+
+  await restartAll({ RUNCAST_ENCRYPTION_KEY: old, RUNCAST_NEXT_ENCRYPTION_KEY: next });
+  const before = await add(), holder = await leads(gateways);
+  const { code, all } = await runProgram(["vault", "rotate", "--data", holder.data], { env: { RUNCAST_NEXT_ENCRYPTION_KEY: next } });
   assert.equal(code, 0, all);
-  await leader.stop();
-  await others[0].restart({ ready: false });
-  assert.equal((await others[0].ended()).code, 1);
-  assert.match(others[0].stderr, /encryption key/);
-  for (const one of gateways) await one.restart({ env: { RUNCAST_ENCRYPTION_KEY: next }, ready: one === leader });
-  for (const one of others) await follows(one);
+  const after = await add();
+  for (const one of gateways.filter((one) => one !== holder)) {
+    await until(() => one.stderr.includes("the encryption key was rotated"), { what: `${one.name} has the new key` });
+    for (const key of [before, after]) assert.equal((await one.get("/api/v1/runs", { key })).status, 200);
+  }
+  await restartAll({ RUNCAST_ENCRYPTION_KEY: next });
+  assert.equal((await leader.get("/api/v1/runs", { key: after })).status, 200);
   await writers.untilServed();
   await writers.stop();
   writers.judge(postgres);
-  for (const one of others) await one.stop();
-  await leader.stop();
+  await until(() => mirror.errors.length || mirror.runs.size >= writers.count, { what: "all runs at the subscriber" });
+  assert.deepEqual(mirror.errors, []);
+  t.diagnostic(`the longest write took ${writers.longestMs} ms`);
+
+  const [stranger] = gateways.filter((one) => one.name !== holder.name);
+  await stranger.stop();
+  await stranger.restart({ env: { RUNCAST_ENCRYPTION_KEY: old }, ready: false });
+  assert.equal((await stranger.ended()).code, 1);
+  assert.match(stranger.stderr, /give all gateways of a database the same key/);
+  const rest = gateways.filter((one) => one !== stranger), last = await leads(rest);
+  for (const one of [...rest.filter((one) => one !== last), last]) await one.stop();
 });
 
 test("a gateway that stands by returns 404 to a proxy that asks for it, and logs neither status", async (t) => {

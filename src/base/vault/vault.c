@@ -157,6 +157,14 @@ void vault_key_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX])
     text_to_hex(vault->key.id, KEY_ID_LEN, id);
 }
 
+size_t vault_key_ids(const struct vault *vault, char ids[][KEY_ID_TEXT_MAX])
+{
+    vault_key_id(vault, ids[0]);
+    if (vault->has_next)
+        text_to_hex(vault->next.id, KEY_ID_LEN, ids[1]);
+    return 1 + vault->has_next;
+}
+
 bool vault_opened_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX])
 {
     bool is_next = vault->has_next && vault->next.opened;
@@ -169,6 +177,17 @@ static void take_next(struct vault *vault)
     vault->key = vault->next;
     vault->unsaved = false;
     forget_next(vault);
+}
+
+void vault_rotation_follow(struct vault *vault)
+{
+    char old[KEY_ID_TEXT_MAX], new[KEY_ID_TEXT_MAX];
+    if (!vault->has_next || !vault->next.opened)
+        return;
+    text_to_hex(vault->key.id, KEY_ID_LEN, old);
+    text_to_hex(vault->next.id, KEY_ID_LEN, new);
+    take_next(vault);
+    log_info("the encryption key was rotated", "key", new, "old_key", old, NULL);
 }
 
 /* ---- keys that were in use before ---- */

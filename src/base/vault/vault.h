@@ -46,6 +46,12 @@ void vault_close(struct vault *vault);
 /* Returns the id of the key: 8 hex digits that reveal nothing else about it. */
 void vault_key_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX]);
 
+enum { VAULT_KEYS = 2 };
+
+/* Gets the ids of all keys that the vault opens: the key, and the next one if it was offered.
+ * Returns how many. */
+size_t vault_key_ids(const struct vault *vault, char ids[][KEY_ID_TEXT_MAX]);
+
 /* Gets the id of the key that sealed a value; false if not sealed, or sealed before keys
  * had ids. */
 bool vault_sealed_id(struct slice sealed, char id[KEY_ID_TEXT_MAX]);
@@ -100,6 +106,10 @@ void vault_rotation_end(struct vault *vault, bool done);
 /* Gives up a rotation after which it is unknown which key sealed the database. Nothing is
  * sealed until the next start. Calls the waiters. */
 void vault_rotation_give_up(struct vault *vault);
+
+/* Another process may have rotated the key. If the next key has opened a value, it is the key
+ * from now on. Call it when nothing is left that only the old key opens. */
+void vault_rotation_follow(struct vault *vault);
 
 /* Code that seals values for the store holds the vault until the commit is done. */
 enum vault_gate {

@@ -34,7 +34,9 @@ enum err gateway_open_vault(const struct config *config, struct vault **vault,
 
 /* How a gateway identifies itself to others with the same PostgreSQL database. */
 struct gateway_identity {
-    const char *key_id;   /* of the vault's key */
+    /* The vault opens values of these keys (vault_key_ids). */
+    const char *key_ids[VAULT_KEYS];
+    size_t key_id_count;
     const char *name;     /* of this gateway, see gateway_name */
     const char *peer_url; /* where others connect to it; "": it serves no peers */
 };

@@ -516,6 +516,36 @@ static void a_key_given_as_text_is_rotated_to_one_given_as_text(void **state)
     buf_finish(&new);
 }
 
+/* A gateway that follows opens what the leader has sealed with the next key, before it leads
+ * itself. */
+static void rotation_of_another_process_is_followed(void **state)
+{
+    (void)state;
+    char ids[VAULT_KEYS][KEY_ID_TEXT_MAX], id[KEY_ID_TEXT_MAX];
+    struct failure why = { 0 };
+    struct vault *vault = open_vault(KEY_HEX), *leader = open_vault(OTHER_HEX);
+    struct buf old = seal(vault, "here", SLICE("x")),
+               new = seal(leader, "here", SLICE("x"));
+    assert_int_equal(vault_key_ids(vault, ids), 1);
+    assert_int_equal(vault_offer(vault, SLICE(OTHER_HEX), &why), OK);
+    assert_int_equal(vault_key_ids(vault, ids), 2);
+    assert_int_equal(unseal(vault, "here", buf_slice(&old)), OK);
+    vault_rotation_follow(vault); /* nothing was rotated yet */
+    assert_int_equal(vault_key_ids(vault, ids), 2);
+
+    assert_int_equal(unseal(vault, "here", buf_slice(&new)), OK);
+    vault_rotation_follow(vault);
+    vault_key_id(vault, id);
+    assert_string_equal(id, ids[1]);
+    assert_int_equal(vault_key_ids(vault, ids), 1);
+    assert_int_equal(unseal(vault, "here", buf_slice(&old)), ERR_INVALID);
+    assert_int_equal(vault_settle(vault, &why), OK);
+    vault_close(vault);
+    vault_close(leader);
+    buf_finish(&old);
+    buf_finish(&new);
+}
+
 static void error_names_the_key_that_sealed_the_value(void **state)
 {
     (void)state;
@@ -603,6 +633,7 @@ int main(void)
         WITH_FOLDER(successful_rotation_leaves_one_key),
         WITH_FOLDER(canceled_rotation_leaves_the_old_key),
         cmocka_unit_test(a_key_given_as_text_is_rotated_to_one_given_as_text),
+        cmocka_unit_test(rotation_of_another_process_is_followed),
         cmocka_unit_test(error_names_the_key_that_sealed_the_value),
         cmocka_unit_test(sealing_and_rotation_wait_for_each_other),
     };
