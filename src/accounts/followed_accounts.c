@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/json/json_tree.h"
 #include "base/mem.h"
 #include "base/table.h"
 
@@ -186,6 +187,20 @@ void followed_accounts_end_read(struct followed_accounts *followed)
 
 /* ---- putting into effect ---- */
 
+/* The leader may have sealed the keys again, with the next key. */
+static void follow_rotation(struct followed_accounts *followed,
+                            const struct document *document)
+{
+    struct vault *vault = accounts_vault(followed->accounts);
+    if (document->kind != DOC_KEY || !document->body || !vault_has_next(vault))
+        return;
+    json_t *body = json_tree_read(bytes_slice(document->body), 0, NULL);
+    const char *sealed = json_string_value(json_object_get(body, "sealed"));
+    if (sealed)
+        vault_rotation_follow(vault, slice_of(sealed));
+    json_decref(body);
+}
+
 /* A document that is refused stays unknown, or as it was: the next read stages it again. */
 static enum err apply(struct followed_accounts *followed, struct followed_document *one,
                       struct failure *why)
@@ -193,6 +208,7 @@ static enum err apply(struct followed_accounts *followed, struct followed_docume
     struct change change = { .kind = CHANGE_DOCUMENT,
                              .expected = one->version,
                              .document = one->staged };
+    follow_rotation(followed, &one->staged);
     enum err refused = accounts_apply(followed->accounts, &change, why);
     list_remove(&one->link);
     list_append(&followed->applied, &one->link);
@@ -268,8 +284,6 @@ static enum err link_applied(struct followed_accounts *followed, struct failure 
     enum err refused = accounts_link(followed->accounts, &reason);
     if (refused)
         *why = reason;
-    else
-        vault_rotation_follow(accounts_vault(followed->accounts));
     report_applied(followed);
     return refused;
 }

@@ -172,9 +172,10 @@ test("the encryption key is replaced while clients write: with both keys, rotate
   const before = await add(), holder = await leads(gateways);
   const { code, all } = await runProgram(["vault", "rotate", "--data", holder.data], { env: { RUNCAST_NEXT_ENCRYPTION_KEY: next } });
   assert.equal(code, 0, all);
+  const followers = gateways.filter((one) => one !== holder);
+  for (const one of followers) await until(() => one.stderr.includes("the encryption key was rotated"), { what: `${one.name} has the new key` });
   const after = await add();
-  for (const one of gateways.filter((one) => one !== holder)) {
-    await until(() => one.stderr.includes("the encryption key was rotated"), { what: `${one.name} has the new key` });
+  for (const one of followers) {
     for (const key of [before, after]) assert.equal((await one.get("/api/v1/runs", { key })).status, 200);
   }
   await restartAll({ RUNCAST_ENCRYPTION_KEY: next });

@@ -179,10 +179,15 @@ static void take_next(struct vault *vault)
     forget_next(vault);
 }
 
-void vault_rotation_follow(struct vault *vault)
+bool vault_has_next(const struct vault *vault)
+{
+    return vault->has_next;
+}
+
+void vault_rotation_follow(struct vault *vault, struct slice sealed)
 {
     char old[KEY_ID_TEXT_MAX], new[KEY_ID_TEXT_MAX];
-    if (!vault->has_next || !vault->next.opened)
+    if (!vault->has_next || !vault_is_sealed_with_next(vault, sealed))
         return;
     text_to_hex(vault->key.id, KEY_ID_LEN, old);
     text_to_hex(vault->next.id, KEY_ID_LEN, new);

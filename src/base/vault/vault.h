@@ -107,9 +107,12 @@ void vault_rotation_end(struct vault *vault, bool done);
  * sealed until the next start. Calls the waiters. */
 void vault_rotation_give_up(struct vault *vault);
 
-/* Another process may have rotated the key. If the next key has opened a value, it is the key
- * from now on. Call it when nothing is left that only the old key opens. */
-void vault_rotation_follow(struct vault *vault);
+/* Returns true if the vault has a next key that is not in use yet. */
+bool vault_has_next(const struct vault *vault);
+
+/* Another process has sealed this value. If it did so with the next key, that is the key from
+ * now on: a rotation seals everything in one commit. */
+void vault_rotation_follow(struct vault *vault, struct slice sealed);
 
 /* Code that seals values for the store holds the vault until the commit is done. */
 enum vault_gate {
