@@ -148,10 +148,14 @@ test("`runcast lead NAME` hands the lead over to that gateway, and the former le
   const writers = new Writers(url);
   t.after(() => writers.giveUp());
   await writers.untilServed();
-  for (const [name, at, why] of [["c", leader, /no gateway "c" stands by/], ["a", leader, /no gateway "a" stands by/], ["a", other, /on the machine of the leading gateway/]]) {
+  for (const [name, at, why] of [["c", leader, /no gateway "c" stands by/], ["a", leader, /gateway "a" leads already/], ["a", other, /on the machine of the leading gateway/]]) {
     const { code, all } = await lead(name, at);
     assert.equal(code, 1, all);
     assert.match(all, why);
+  }
+  for (const words of [["keys"], ["vault", "rotate"], ["lead", "b"]]) {
+    const { code, stderr } = await runProgram([...words, "--data", other.data]);
+    assert.deepEqual([code, stderr], [1, `runcast: the gateway of ${other.data} does not lead; run this on the machine of the leading gateway\n`]);
   }
   const { all } = await until(async () => { // the leader's next beat shows b
     const end = await lead("b", leader);

@@ -21,6 +21,7 @@
 #include "server/gateway/admin_socket.h"
 #include "server/gateway/data_directory.h"
 #include "server/gateway/gateway.h"
+#include "server/gateway/health.h"
 #include "server/gateway/load.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -231,6 +232,23 @@ enum err gateway_dashboard(const struct config *config, FILE *out, struct failur
     return refused;
 }
 
+/* Returns true if the gateway of the data directory stands by: it responds, and its data are
+ * elsewhere. */
+static bool stands_by(const struct config *config)
+{
+    struct failure ignored;
+    return gateway_find_data(config, &ignored) == ERR_NOT_FOUND && health_responds(config);
+}
+
+static enum err explain_standby(const struct config *config, struct failure *why)
+{
+    return explain(
+        why, ERR_NOT_FOUND,
+        "the gateway of %s does not lead; run this on the machine of the leading "
+        "gateway",
+        config->data);
+}
+
 enum err gateway_command(const struct config *config, FILE *out, struct failure *why)
 {
     struct vault *vault;
@@ -238,6 +256,8 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
     if (refused != ERR_NOT_FOUND)
         return refused;
 
+    if (stands_by(config))
+        return explain_standby(config, why);
     if (*config->database)
         return explain(why, ERR_NOT_FOUND,
                        "no leading gateway serves the data in %s; start one, or run this "
@@ -261,6 +281,8 @@ enum err gateway_rotate_vault(const struct config *config, FILE *out, struct fai
     enum err refused = admin_ask(path, request, out, why);
     secret_wipe(request, sizeof(request));
     free(path);
+    if (refused == ERR_NOT_FOUND && stands_by(config))
+        return explain_standby(config, why);
     if (refused == ERR_NOT_FOUND)
         return explain(why, ERR_NOT_FOUND,
                        "no gateway serves the data in %s; start it first: a running "
@@ -278,6 +300,8 @@ enum err gateway_pass_lead(const struct config *config, FILE *out, struct failur
     snprintf(request, sizeof(request), "lead %s", config->said.argument);
     enum err refused = admin_ask(path, request, out, why);
     free(path);
+    if (refused == ERR_NOT_FOUND && stands_by(config))
+        return explain_standby(config, why);
     if (refused == ERR_NOT_FOUND)
         return explain(why, ERR_NOT_FOUND,
                        "no gateway serves the data in %s; run this on the machine of the "

@@ -75,11 +75,11 @@ static enum err judge(struct slice answer, FILE *out, struct failure *why)
     return OK;
 }
 
-enum err health_ask(const struct config *config, FILE *out, struct failure *why)
+/* Reads a gateway's response; the caller finishes it. */
+static enum err ask(const struct config *config, struct buf *answer, struct failure *why)
 {
     struct config_listener listener;
     struct sockaddr_storage address = { 0 };
-    struct buf answer = { 0 };
     enum err refused = config_admin_listener(config, &listener, why);
     if (refused)
         return refused;
@@ -91,10 +91,7 @@ enum err health_ask(const struct config *config, FILE *out, struct failure *why)
                        config->admin_listen);
     int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     errno = 0;
-    bool answered = fd >= 0 && exchange(fd, &address, len, &answer) && answer.len;
-    if (answered)
-        refused = judge(buf_slice(&answer), out, why);
-    else
+    if (fd < 0 || !exchange(fd, &address, len, answer) || !answer->len)
         refused = explain(why, ERR_INVALID, "no gateway responds at %s: %s",
                           listener.path[0] ? listener.path : config->admin_listen,
                           errno == EAGAIN ? "timed out"
@@ -102,6 +99,24 @@ enum err health_ask(const struct config *config, FILE *out, struct failure *why)
                                           : "empty response");
     if (fd >= 0)
         close(fd);
+    return refused;
+}
+
+enum err health_ask(const struct config *config, FILE *out, struct failure *why)
+{
+    struct buf answer = { 0 };
+    enum err refused = ask(config, &answer, why);
+    if (!refused)
+        refused = judge(buf_slice(&answer), out, why);
     buf_finish(&answer);
     return refused;
+}
+
+bool health_responds(const struct config *config)
+{
+    struct failure ignored;
+    struct buf answer = { 0 };
+    bool responds = !ask(config, &answer, &ignored);
+    buf_finish(&answer);
+    return responds;
 }

@@ -11,3 +11,7 @@
  * reason: not ready, no response within five seconds, or admin-listen cannot be connected
  * to. */
 enum err health_ask(const struct config *config, FILE *out, struct failure *why);
+
+/* Returns true if a gateway responds at admin-listen, whether it is ready or not. Waits for
+ * up to five seconds. */
+bool health_responds(const struct config *config);

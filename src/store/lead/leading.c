@@ -579,9 +579,13 @@ enum err leading_pass(struct leading *leading, const char *name, struct failure 
         return explain(why, ERR_INVALID,
                        "this gateway does not lead others; run this on the machine of the "
                        "leading gateway");
-    if (!successor)
+    if (!strcmp(name, leading->options.name))
         return explain(why, ERR_INVALID,
-                       "no gateway \"%s\" stands by; its name is its gateway-name", name);
+                       "gateway \"%s\" leads already; name one that stands by", name);
+    if (!successor)
+        return explain(
+            why, ERR_INVALID,
+            "no gateway \"%s\" stands by; give the gateway-name of one that does", name);
     leading->moved = true;
     begin_doubt(leading);
     leading->state = LEFT;
