@@ -40,3 +40,13 @@ test("a gateway that cannot follow logs the reason and the address", { timeout: 
     await leader.stop();
   }
 });
+
+test("a gateway without peer-listen warns if the leader has it", { timeout: 60_000 }, async (t) => {
+  const postgres = await startPostgres({ t }), url = `http://127.0.0.1:${await freePort()}`;
+  await startGateway({ t, ...onDatabase(postgres, "a", { options: ["--peer-listen", url.slice("http://".length)] }) });
+  const standby = await startGateway({ t, ...onDatabase(postgres, "b", { ready: false }) });
+  const warned = () => standby.stderr.split("\n").find((line) => line.includes("cannot follow the leader"));
+  const { level, event, leader, url: logged, reason } = JSON.parse(await until(warned, { what: "it warns" }));
+  assert.deepEqual([level, event, leader, logged], ["warn", "cannot follow the leader", "a", url]);
+  assert.match(reason, /this gateway has no peer-listen; set it here, too/);
+});

@@ -119,10 +119,21 @@ void replication_close(struct replication *replication, void (*closed)(void *own
 
 /* ---- following ---- */
 
+static void report_no_peer_listen(const struct leading *leading)
+{
+    const struct store_gateway *leader = leading_leader(leading);
+    if (leader && leader->peer_url[0])
+        log_warn("cannot follow the leader", "leader", leader->name, "url",
+                 leader->peer_url, "reason",
+                 "this gateway has no peer-listen; set it here, too", NULL);
+}
+
 void replication_stand_by(struct replication *replication, const struct leading *leading)
 {
-    if (!replication)
+    if (!replication) {
+        report_no_peer_listen(leading);
         return;
+    }
     const struct replication_options *options = &replication->options;
     replication->leading = leading;
     struct follower_options follower = { .store = options->store,

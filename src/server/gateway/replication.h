@@ -40,9 +40,11 @@ struct replication_options {
 enum err replication_create(struct loop *loop, const struct replication_options *options,
                             struct replication **replication, struct failure *why);
 
-/* The functions below ignore NULL, except replication_close and replication_stop_serving. */
+/* The functions below ignore NULL, except replication_close, replication_stop_serving and
+ * replication_stand_by. */
 
-/* This gateway stands by; leading is borrowed until replication_close. */
+/* This gateway stands by; leading is borrowed until replication_close. Without peer-listen
+ * (NULL), warns if the leader could be followed. */
 void replication_stand_by(struct replication *replication, const struct leading *leading);
 
 /* Returns NULL unless this gateway follows, or brings its memory up to take the lead. */
