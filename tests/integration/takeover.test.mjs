@@ -165,6 +165,7 @@ test("`runcast lead NAME` hands the lead over to that gateway, and the former le
   await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
   await standsBy(leader);
   assert.match(leader.stderr, /"event":"lead lost","reason":"the lead was handed over to another gateway"/);
+  assert.doesNotMatch(leader.stderr, /"level":"error"/, "a planned handover is not an error");
   await writers.untilServed();
   await writers.stop();
   writers.judge(postgres);

@@ -70,6 +70,7 @@ static void take_lead(struct store *store, struct store_lead *req)
 
 static void leave(struct store *store, struct store_leave *req)
 {
+    pg_of(store)->writers.leaves = true;
     pg_beats_leave(&pg_of(store)->beats, req);
 }
 

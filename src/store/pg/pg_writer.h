@@ -67,6 +67,7 @@ struct pg_writers {
     uv_async_t finished;
     uv_timer_t stop_timer; /* limits how long stopping waits for the database */
     bool gone;             /* another process has our writers: we no longer lead */
+    bool leaves;           /* we give up the lead ourselves; set by the store */
     unsigned open;         /* links and timers not closed yet */
     bool stopping, closing;
     bool over; /* the time limit has expired: nothing more is sent */

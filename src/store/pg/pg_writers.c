@@ -81,12 +81,16 @@ void pg_writers_follow(struct pg_writers *writers)
         if (writer->failing || writer->full)
             trouble = writer->trouble;
     }
+    if (writers->gone && writers->leaves)
+        writers->report.store->failing = true; /* as planned: not reported as a failure */
     commit_report_state(&writers->report, failing, full, trouble);
 }
 
 void pg_writers_lose(struct pg_writers *writers, const char *reason)
 {
-    if (!writers->gone)
+    if (!writers->gone && writers->leaves)
+        log_info("this process no longer leads", "reason", "it gave up the lead", NULL);
+    else if (!writers->gone)
         log_error("this process no longer leads", "reason", reason, NULL);
     writers->gone = true;
     for (unsigned i = 0; i < writers->count; i++) {
