@@ -2,6 +2,7 @@
 // gateway.
 import assert from "node:assert/strict";
 import fs from "node:fs";
+import http from "node:http";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
@@ -108,5 +109,14 @@ describe("a second machine", () => {
     assert.equal(revoked.code, 0, revoked.all);
     await until(() => /request to the gateway failed.*it rejects the worker token/.test(other.log), { what: "the reason" });
     assert.deepEqual(await other.stop(), { code: 0, signal: null }, other.log.slice(-3000));
+  });
+
+  test("reports that a gateway cannot serve, as during a takeover", async (t) => {
+    const busy = http.createServer((_request, response) => response.writeHead(503).end("{}"));
+    t.after(() => busy.close());
+    await new Promise((resolve) => busy.listen(0, "127.0.0.1", resolve));
+    const waiting = await Supervisor.start({ url: `http://127.0.0.1:${busy.address().port}` }, { token, wait: false });
+    await until(() => /request to the gateway failed; retrying.*it cannot serve the call now/.test(waiting.log), { what: "the reason" });
+    await waiting.stop();
   });
 });

@@ -70,6 +70,7 @@ static const char *reason_of(const struct gateway_call *call)
         return call->fetch.why;
     return call->status == 401 || call->status == 403 ? "it rejects the worker token"
            : call->status == 404 ? "it does not support the calls of workers"
+           : call->status >= 500 ? "it cannot serve the call now"
                                  : "it rejects the call";
 }
 
