@@ -233,6 +233,24 @@ for (const [what, end] of [["is killed", (leader) => leader.kill()], ["ends well
   });
 }
 
+test("a call that the lost leader has executed is not executed again by the follower that takes the lead", { timeout: 300_000 }, async (t) => {
+  const { postgres, leader, others: [follower] } = await startFollowers(t, { names: ["a", "b"] });
+  const stored = () => Number(postgres.query("SELECT count(*) FROM runcast.run"));
+  const http = new HttpClient(follower.url, keys.prod), before = Array.from({ length: 8 }, (_, at) => ({ payload: { name: `before-${at}` } }));
+  await Promise.all(before.map((body) => http.request("POST", TRIGGER, { body }))); // connections to the leader stay open
+  leader.peers.pause(); // its responses are lost
+  const bodies = ["none", "empty"].map((name) => ({ payload: { name } }));
+  const calls = bodies.map((body, at) => http.request("POST", TRIGGER, { body, headers: at ? { "x-trigger-request-idempotency-key": "" } : {} }));
+  await until(() => stored() === before.length + bodies.length, { what: "the leader has executed both" });
+  await leader.kill();
+  const replies = await Promise.all(calls);
+  assert.deepEqual(replies.map(({ status }) => status), [200, 200], replies.map(({ text }) => text).join());
+  assert.deepEqual(bodies.map(({ payload: { name } }) => storedRuns(postgres).get(name)), replies.map(({ json }) => json.id));
+  assert.equal(await follower.metric("runcast_leads"), 1);
+  http.close();
+  await follower.stop();
+});
+
 test("behind HAProxy, three gateways serve every call while each of them is killed or stopped in turn", { timeout: 300_000 }, async (t) => {
   const { postgres, gateways } = await startFollowers(t), world = await startHaproxy(t, gateways);
   const writers = new Writers(world.url, { clients: 6 }), mirror = await follow({ port: world.port, filter: { all: true } });

@@ -69,6 +69,7 @@ struct api_call {
     /* Set while its leader answers it (router/forwarding.h); NULL: it is answered here. */
     struct forwarded *forwarded;
     struct buf kept;     /* the body that arrived while the call was to be forwarded */
+    struct buf made_key; /* the request key made for that; empty: none */
     bool is_admitted;    /* its head was accepted */
     bool is_confirmed;   /* it has waited for that (api_confirm), or does so */
     bool is_unconfirmed; /* it has waited in vain, and is refused */

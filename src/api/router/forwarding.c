@@ -27,7 +27,6 @@ enum {
     OTHERS_MAX = 1000,       /* of all callers without a project */
     OTHER_CLIENT_MAX = 250,  /* of one address among them */
     HEADERS_MAX = 104,
-    KEY_TEXT = 32,
     STATUS_GONE =
         499, /* the leader's response to a client that has left (api_reply_gone) */
 };
@@ -56,16 +55,15 @@ struct forwarded {
     struct relay relay;
     enum forwarded_state state;
     struct quota *share;
-    struct timer timer;     /* while it waits */
-    int64_t until_ms;       /* of waiting for a leader */
-    struct buf kept;        /* of the body, if that is all that has arrived */
-    bool keeps;             /* it is */
-    bool complete;          /* the whole request has arrived */
-    bool was_sent;          /* a leader may have executed the call */
-    char key[KEY_TEXT + 1]; /* of the request, made here; "": none */
-    int status;             /* of the response */
-    struct buf lines;       /* its header lines */
-    struct buf body;        /* of a short response */
+    struct timer timer; /* while it waits */
+    int64_t until_ms;   /* of waiting for a leader */
+    struct buf kept;    /* of the body, if that is all that has arrived */
+    bool keeps;         /* it is */
+    bool complete;      /* the whole request has arrived */
+    bool was_sent;      /* a leader may have executed the call */
+    int status;         /* of the response */
+    struct buf lines;   /* its header lines */
+    struct buf body;    /* of a short response */
     bool is_short;
     bool is_sized;         /* a long one whose length is known */
     bool is_untaken;       /* it says that nothing was executed */
@@ -116,14 +114,14 @@ static bool repeats_safely(const struct api_call *call)
     enum http_method method = call->x->method;
     return method == HTTP_GET_ || method == HTTP_HEAD_ ||
            (call->route && call->route->claims) ||
-           (call->route && call->route->has_steps && http_header(call->x, request_key).ptr);
+           (call->route && call->route->has_steps && api_request_id(call).ptr);
 }
 
 /* A client that repeats the call without a key of its own would repeat its effect. */
 static void refuse(struct forwarded *forwarded, const char *why)
 {
-    bool has_key = http_header(forwarded->call->x, request_key).ptr;
-    bool may_be_done = forwarded->was_sent && !has_key && forwarded->call->route &&
+    struct slice sent = http_header(forwarded->call->x, request_key);
+    bool may_be_done = forwarded->was_sent && !sent.len && forwarded->call->route &&
                        forwarded->call->route->claims;
     struct api_call *call = let_go(forwarded);
     if (may_be_done)
@@ -392,6 +390,12 @@ static const struct relay_ops relay_ops = { on_ready, on_head, on_piece, on_end 
 
 /* ---- the request ---- */
 
+/* Returns true for a header without a value in place of which another key is sent. */
+static bool is_replaced(const struct api_call *call, struct slice name)
+{
+    return call->made_key.len && http_name_is(name, request_key);
+}
+
 /* Copies the headers that the leader needs. Returns their number. */
 static size_t choose_headers(const struct forwarded *forwarded,
                              struct http_header out[HEADERS_MAX])
@@ -401,14 +405,16 @@ static size_t choose_headers(const struct forwarded *forwarded,
     for (size_t i = 0; i < x->header_count && count < HEADERS_MAX - 2; i++) {
         struct slice name = x->headers[i].name;
         bool is_upgrade = http_name_is(name, "upgrade");
+        if (is_replaced(forwarded->call, name))
+            continue;
         if (is_upgrade ? x->wants_upgrade : !is_hop_header(name))
             out[count++] = x->headers[i];
     }
     if (x->wants_upgrade)
         out[count++] = (struct http_header){ SLICE("connection"), SLICE("Upgrade") };
-    if (forwarded->key[0])
-        out[count++] =
-            (struct http_header){ slice_of(request_key), slice_of(forwarded->key) };
+    if (forwarded->call->made_key.len)
+        out[count++] = (struct http_header){ slice_of(request_key),
+                                             buf_slice(&forwarded->call->made_key) };
     return count;
 }
 
@@ -676,14 +682,13 @@ static void set_limits(struct api_call *call)
     call->x->stream_body = true;
 }
 
-static void generate_key(struct forwarded *forwarded)
+static void make_key(struct api_call *call)
 {
-    const struct route *route = forwarded->call->route;
-    if (!route || !route->claims || http_header(forwarded->call->x, request_key).ptr)
+    if (!call->route || !call->route->claims || api_request_id(call).ptr)
         return;
-    snprintf(forwarded->key, sizeof(forwarded->key), "%016llx%016llx",
-             (unsigned long long)random_below(UINT64_MAX),
-             (unsigned long long)random_below(UINT64_MAX));
+    buf_print(&call->made_key, "%016llx%016llx",
+              (unsigned long long)random_below(UINT64_MAX),
+              (unsigned long long)random_below(UINT64_MAX));
 }
 
 static struct forwarded *forwarded_create(struct forwarding *all, struct api_call *call,
@@ -704,7 +709,7 @@ static struct forwarded *forwarded_create(struct forwarding *all, struct api_cal
     call->on_drained = on_drained;
     call->bears_doubt = true;
     api_hold(call, on_drain);
-    generate_key(forwarded);
+    make_key(call);
     return forwarded;
 }
 
