@@ -58,6 +58,19 @@ describe("a follower", { timeout: 300_000 }, () => {
     }
   });
 
+  test("responds as the leader does to requests that it cannot forward, and to HTTP/1.0", async () => {
+    const key = `authorization: Bearer ${keys.dev}\r\n`;
+    for (const head of [`GET /nothing HTTP/1.1\r\nhost: x\r\n`, `GET /peer/replication HTTP/1.1\r\nhost: x\r\n`, `TRACE /api/v1/queues HTTP/1.1\r\nhost: x\r\n${key}`,
+      `PROPFIND /api/v1/nothing HTTP/1.1\r\nhost: x\r\n`, `GET /api/v1/queues HTTP/1.0\r\n${key}`]) {
+      const [here, there] = await Promise.all([follower, leader].map(async (one) => {
+        const client = await one.connect();
+        client.send(`${head}connection: close\r\n\r\n`);
+        return (await client.readToEnd()).replace(/^date: .*\r\n/im, "");
+      }));
+      assert.deepEqual([head, here], [head, there]);
+    }
+  });
+
   test("does not accept the header with which gateways forward", async () => {
     const headers = { "X-Runcast-Forwarded": "203.0.113.9 -- AAAAAAAAAAAAAAAAAAAAAA" };
     for (const gateway of gateways) {

@@ -139,13 +139,14 @@ bool api_follows(const struct api *api)
     return api->follows && api->may_lead_soon;
 }
 
-/* Returns true if only a doubt keeps the gateway from serving the call. */
+/* Returns true if only a doubt keeps the gateway from serving the call. A follower refuses
+ * calls without a route itself, if it cannot forward them. */
 static bool is_served(const struct api_call *call)
 {
     const struct api *api = call->api;
     if (!api->follows)
         return api->serves_on;
-    return (api->may_lead_soon || api->serves_on) && call->route && call->route->follows;
+    return (api->may_lead_soon || api->serves_on) && (!call->route || call->route->follows);
 }
 
 const char *api_why_refused(const struct api_call *call)

@@ -402,7 +402,7 @@ static size_t choose_headers(const struct forwarded *forwarded,
 {
     const struct exchange *x = forwarded->call->x;
     size_t count = 0;
-    for (size_t i = 0; i < x->header_count && count < HEADERS_MAX - 2; i++) {
+    for (size_t i = 0; i < x->header_count && count < HEADERS_MAX - 3; i++) {
         struct slice name = x->headers[i].name;
         bool is_upgrade = http_name_is(name, "upgrade");
         if (is_replaced(forwarded->call, name))
@@ -410,6 +410,8 @@ static size_t choose_headers(const struct forwarded *forwarded,
         if (is_upgrade ? x->wants_upgrade : !is_hop_header(name))
             out[count++] = x->headers[i];
     }
+    if (!http_header(x, "host").ptr) /* in HTTP/1.0 */
+        out[count++] = (struct http_header){ SLICE("host"), SLICE("localhost") };
     if (x->wants_upgrade)
         out[count++] = (struct http_header){ SLICE("connection"), SLICE("Upgrade") };
     if (forwarded->call->made_key.len)
