@@ -160,6 +160,17 @@ describe("a follower", { timeout: 300_000 }, () => {
     await until(async () => await leader.metric("runcast_notice_sockets") === 0, { what: "the leader closes it" });
   });
 
+  test("limits sockets of strangers by address, and keeps places for users", async (t) => {
+    const headers = (address) => ({ "x-forwarded-for": address });
+    const open = (address, count) => Promise.all(Array.from({ length: count }, () => NoticeSocket.open(follower, { t, key: null, headers: headers(address) })));
+    for (const address of ["198.51.100.1", "198.51.100.2", "198.51.100.3"]) await open(address, 250);
+    await assert.rejects(open("198.51.100.1", 1), (error) => error.status === 429);
+    await open("198.51.100.4", 250);
+    await assert.rejects(open("198.51.100.5", 1), (error) => error.status === 429);
+    const { status, text } = await follower.get("/api/v1/projects", { key: keys.pat, headers: headers("198.51.100.5") });
+    assert.equal(status, 200, text);
+  });
+
   test("ends a held call at the leader when its client leaves", async () => {
     const worker = await Worker.register(follower, { tasks: ["held"] });
     const client = new HttpClient(follower.url, keys.dev);

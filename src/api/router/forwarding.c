@@ -24,8 +24,9 @@ enum {
     UNSENT_MAX = 64 * 1024,  /* of a response; then the leader must wait */
     UNKNOWN_BODY = 64 << 10, /* of a path without a route here */
     PROJECT_MAX = 1000,      /* calls in progress */
-    OTHERS_MAX = 1000,       /* of all callers without a project */
-    OTHER_CLIENT_MAX = 250,  /* of one address among them */
+    USERS_MAX = 1000,        /* of all personal tokens */
+    OTHERS_MAX = 1000,       /* of all callers without a known credential */
+    CLIENT_MAX = 250,        /* of one address among either */
     HEADERS_MAX = 104,
     STATUS_GONE =
         499, /* the leader's response to a client that has left (api_reply_gone) */
@@ -38,7 +39,7 @@ struct forwarding {
     struct loop *loop;
     forwarding_enter_fn *enter;
     struct list calls; // forwarded::link
-    struct quota others;
+    struct quota users, others;
     uint32_t kind; /* of timers */
 };
 
@@ -55,6 +56,7 @@ struct forwarded {
     struct relay relay;
     enum forwarded_state state;
     struct quota *share;
+    char client[ADDRESS_TEXT];
     struct timer timer; /* while it waits */
     int64_t until_ms;   /* of waiting for a leader */
     struct buf kept;    /* of the body, if that is all that has arrived */
@@ -290,11 +292,13 @@ static void on_ready(struct relay *relay)
         http_body_resume(forwarded->call->x);
 }
 
-/* Only a valid credential gets another response than these. */
+/* Of a route that checks the credential, only a valid one gets another response than these. */
 static void note_trust(struct forwarded *forwarded)
 {
     struct exchange *x = forwarded->call->x;
-    if (forwarded->status < 400 && http_header(x, "authorization").ptr)
+    const struct route *route = forwarded->call->route;
+    if (route && route->auth != AUTH_NONE && !(route->auth & AUTH_SIGNED) &&
+        forwarded->status < 400 && http_header(x, "authorization").ptr)
         http_trust(x);
 }
 
@@ -651,26 +655,29 @@ static struct project *find_project(struct api_call *call)
     return call->identity->secret ? call->identity->secret->project : NULL;
 }
 
-static size_t count_others(const struct forwarding *all, const struct exchange *x)
+static size_t count_of(const struct forwarding *all, const struct quota *share,
+                       const char *client)
 {
     size_t count = 0;
     list_each (link, &all->calls) {
-        const struct forwarded *other = container_of(link, struct forwarded, link);
-        count += other->share == &all->others && other->call &&
-                 !strcmp(other->call->x->peer, x->peer);
+        const struct forwarded *one = container_of(link, struct forwarded, link);
+        count += one->share == share && !strcmp(one->client, client);
     }
     return count;
 }
 
-/* Returns NULL if too many calls of the project, or of the client, are in progress. */
+/* Returns NULL if too many calls of the project, or of the client, are in progress. Strangers
+ * take no place of users, who have a personal token. */
 static struct quota *find_share(struct forwarding *all, struct api_call *call)
 {
     struct project *project = find_project(call);
-    struct quota *share = project ? &project->forwarded : &all->others;
-    if (project)
+    struct quota *share = call->identity ? &all->users : &all->others;
+    if (project) {
+        share = &project->forwarded;
         share->limit = PROJECT_MAX;
-    else if (!call->x->hidden && count_others(all, call->x) >= OTHER_CLIENT_MAX)
+    } else if (!call->x->hidden && count_of(all, share, call->x->peer) >= CLIENT_MAX) {
         return NULL;
+    }
     return quota_has(share, 1) ? share : NULL;
 }
 
@@ -700,6 +707,7 @@ static struct forwarded *forwarded_create(struct forwarding *all, struct api_cal
     forwarded->all = all;
     forwarded->call = call;
     forwarded->share = share;
+    snprintf(forwarded->client, sizeof(forwarded->client), "%s", call->x->peer);
     forwarded->keeps = true;
     forwarded->until_ms = now_of(all) + WAIT_MS;
     quota_take(share, 1);
@@ -738,6 +746,7 @@ struct forwarding *forwarding_create(struct api *api, forwarding_enter_fn *enter
     forwarding->api = api;
     forwarding->loop = engine_loop(api->engine);
     forwarding->enter = enter;
+    forwarding->users.limit = USERS_MAX;
     forwarding->others.limit = OTHERS_MAX;
     forwarding->kind = timers_kind(loop_timers(forwarding->loop), on_look);
     list_init(&forwarding->calls);
