@@ -40,21 +40,35 @@ static void ask_for_all(struct deferred *asking)
     struct certainty *certainty = container_of(asking, struct certainty, asking);
     if (list_empty(&certainty->unasked) || must_wait(certainty))
         return;
+    certainty->asked_ms = loop_now_ms(certainty->loop);
     certainty->number = certainty->ask(certainty->owner);
     list_each (link, &certainty->unasked)
         container_of(link, struct certainty_waiter, link)->number = certainty->number;
     list_move_all(&certainty->asked, &certainty->unasked);
 }
 
+static void on_pause_end(struct timer *timer)
+{
+    struct certainty *certainty = container_of(timer, struct certainty, pause);
+    loop_defer(certainty->loop, &certainty->asking);
+}
+
 static void ask_soon(struct certainty *certainty)
 {
-    if (!list_empty(&certainty->unasked))
-        loop_defer(certainty->loop, &certainty->asking);
+    struct loop *loop = certainty->loop;
+    int64_t pause_ms = certainty->asked_ms + CERTAINTY_EVERY_MS - loop_now_ms(loop);
+    if (list_empty(&certainty->unasked) || certainty->pause.place)
+        return;
+    if (pause_ms <= 0)
+        loop_defer(loop, &certainty->asking);
+    else
+        loop_set_timer(loop, &certainty->pause,
+                       timers_kind(loop_timers(loop), on_pause_end), pause_ms);
 }
 
 void certainty_init(struct certainty *certainty, struct loop *loop)
 {
-    *certainty = (struct certainty){ .loop = loop };
+    *certainty = (struct certainty){ .loop = loop, .asked_ms = -CERTAINTY_EVERY_MS };
     certainty->deferred.fn = call_some;
     certainty->asking.fn = ask_for_all;
     list_init(&certainty->deferred.link);
@@ -66,6 +80,7 @@ void certainty_init(struct certainty *certainty, struct loop *loop)
 
 void certainty_finish(struct certainty *certainty)
 {
+    timers_clear(loop_timers(certainty->loop), &certainty->pause);
     loop_cancel_deferred(&certainty->deferred);
     loop_cancel_deferred(&certainty->asking);
 }

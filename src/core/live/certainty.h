@@ -18,7 +18,12 @@
 
 #include "base/loop.h"
 
-enum { CERTAINTY_QUESTIONS = 64 }; /* without an answer; the next one waits for one */
+enum {
+    CERTAINTY_QUESTIONS = 64, /* without an answer; the next one waits for one */
+    /* From one question to the next. A leader ends a connection with more than 1,000 messages
+     * a second, whoever the clients are that make a follower ask. */
+    CERTAINTY_EVERY_MS = 2,
+};
 
 /* Embedded by an owner that waits for certainty. */
 struct certainty_waiter {
@@ -37,6 +42,8 @@ struct certainty {
     void *owner;
     bool follows;              /* certainty_follow */
     uint64_t number, answered; /* the last question; the last answer */
+    int64_t asked_ms;          /* the last question, monotonic */
+    struct timer pause;        /* until the next one */
     struct list unasked;       // certainty_waiter::link
     struct list asked;         // certainty_waiter::link, by number
     struct list waiting;       // certainty_waiter::link; called once memory is certain

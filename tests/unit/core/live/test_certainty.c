@@ -65,7 +65,7 @@ static void confirm(struct scene *scene, int i)
 static unsigned called(struct scene *scene, int i)
 {
     for (int turn = 0; turn < 4; turn++)
-        loop_turn(scene->loop, 0);
+        loop_turn(scene->loop, 1);
     return scene->called[i].times;
 }
 
@@ -142,6 +142,23 @@ static void questions_without_an_answer_are_bounded(void **state)
     assert_int_equal(called(scene, 0), 1);
 }
 
+/* A client that asks endlessly must not make the leader end the connection. */
+static void questions_pause(void **state)
+{
+    struct scene *scene = *state;
+    for (int i = 0; i < 1000; i++) {
+        certainty_forget(&scene->called[0].waiter);
+        confirm(scene, 0);
+        loop_turn(scene->loop, i % 10 == 0);
+        certainty_answered(&scene->certainty, scene->asked);
+    }
+    assert_in_range(scene->asked, 49, 100 / CERTAINTY_EVERY_MS);
+    confirm(scene, 1);
+    called(scene, 1);
+    certainty_answered(&scene->certainty, scene->asked);
+    assert_int_equal(called(scene, 1), 1);
+}
+
 static void gateway_that_takes_the_lead_needs_no_answer(void **state)
 {
     struct scene *scene = *state;
@@ -192,6 +209,7 @@ int main(void)
         CASE(answer_in_doubt_waits_for_certainty),
         CASE(end_of_a_doubt_answers_no_question),
         CASE(questions_without_an_answer_are_bounded),
+        CASE(questions_pause),
         CASE(gateway_that_takes_the_lead_needs_no_answer),
         CASE(leader_confirms_without_a_question),
         CASE(forgotten_waiter_is_not_called),
