@@ -292,7 +292,7 @@ static void on_ready(struct relay *relay)
         http_body_resume(forwarded->call->x);
 }
 
-/* Of a route that checks the credential, only a valid one gets another response than these. */
+/* Only a valid credential gets another response than these, if the route checks it. */
 static void note_trust(struct forwarded *forwarded)
 {
     struct exchange *x = forwarded->call->x;
