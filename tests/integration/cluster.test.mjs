@@ -79,8 +79,10 @@ async function subscribe(world, t, count) {
     mirrors.push(mirror);
   }
   const at = new Map();
-  for (const gateway of world.gateways) at.set(gateway, await gateway.metric("runcast_subscriptions"));
-  assert.equal([...at.values()].reduce((sum, n) => sum + n), count);
+  await until(async () => {
+    for (const gateway of world.gateways) at.set(gateway, await gateway.metric("runcast_subscriptions"));
+    return [...at.values()].reduce((sum, n) => sum + n) === count;
+  }, { what: "all subscriptions have begun" });
   return { mirrors, at };
 }
 
