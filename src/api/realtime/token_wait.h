@@ -32,7 +32,7 @@ struct token_waiting *token_wait_begin(struct certainty *certainty, struct slice
 /* Returns false if too many bytes wait already. */
 bool token_wait_add(struct token_waiting *wait, struct slice text);
 
-/* Returns the next message, which stays the wait's; false: there is none left. */
+/* Returns the next message, which the wait still owns; false: none is left. */
 bool token_wait_take(struct token_waiting *wait, struct slice *text);
 
 /* Ignores NULL. */

@@ -7,7 +7,7 @@
  * and no subscription gets its response. Connections stay, because most doubts end when the
  * database confirms that nothing has changed.
  *
- * The memory of a gateway that follows may be certain and lag behind the leader's a little.
+ * The memory of a gateway that follows may be certain, but lack the leader's newest changes.
  * A client that begins there may have seen more at another gateway. So it waits until memory
  * has what the leader had when the client began:
  *
@@ -61,7 +61,7 @@ static inline bool certainty_holds(const struct certainty *certainty)
     return !certainty->is_certain || certainty->is_certain(certainty->owner);
 }
 
-/* Returns true if another gateway leads, and memory may lag behind its memory. */
+/* Returns true if another gateway leads, so that memory may lack its newest changes. */
 static inline bool certainty_asks(const struct certainty *certainty)
 {
     return certainty->follows && certainty->ask;

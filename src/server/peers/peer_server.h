@@ -53,7 +53,7 @@ struct peer_server_options {
     /* peer_server_close has ended. */
     void (*closed)(void *owner);
     void *owner;
-    /* Gets the calls that followers forward; without on_head, there are none. */
+    /* Gets the calls that followers forward. on_head NULL: none are accepted. */
     struct http_handler calls;
     void *calls_owner;
 };
