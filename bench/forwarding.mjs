@@ -13,11 +13,11 @@
 //
 // Exits with status 1 if a target is missed.
 import { execFileSync } from "node:child_process";
-import fs from "node:fs";
 import path from "node:path";
 
 import { freePort, keys, startGateway, until } from "../tests/support/js/gateway.mjs";
 import { onDatabase, startPostgres } from "../tests/support/js/postgres.mjs";
+import { cpuUs } from "./cpu.mjs";
 
 const [build = "build"] = process.argv.slice(2);
 const { ROUNDS = 7, RUNS = 10_000, LARGE = 200 } = process.env;
@@ -34,22 +34,16 @@ async function start(number, ready) {
   return startGateway({ release: true, ready, ...onDatabase(postgres, `gateway-${number}`, { options }) });
 }
 
-/** CPU in µs that all threads of a process have used so far. */
-function cpuUs({ child: { pid } }) {
-  const threads = fs.readdirSync(`/proc/${pid}/task`);
-  return threads.reduce((sum, id) => sum + Number(fs.readFileSync(`/proc/${pid}/task/${id}/schedstat`, "latin1").split(" ")[0]), 0) / 1000;
-}
-
 /** CPU of each gateway in µs for a run that is triggered at one of them. */
 async function trigger(gateways, at, { payload, runs }) {
-  const before = gateways.map(cpuUs);
+  const before = gateways.map(({ child }) => cpuUs(child.pid));
   const said = execFileSync(path.resolve(build, "runcast-bench"), ["trigger", "--url", at.url, "--concurrency", `${CONNECTIONS}`, "--count", `${runs}`,
     "--payload", `${payload}`, "--json"], { encoding: "utf8", env: { ...process.env, TRIGGER_SECRET_KEY: keys.prod } });
   if (JSON.parse(said).failed) throw new Error("triggers were refused");
   const [, last] = gateways;
   await until(async () => await last.metric("runcast_replication_waiting_bytes") === 0 && await last.metric("runcast_follows") === 1,
     { what: "the follower has read everything", timeoutMs: 60_000 });
-  return gateways.map((gateway, i) => (cpuUs(gateway) - before[i]) / runs);
+  return gateways.map((gateway, i) => (cpuUs(gateway.child.pid) - before[i]) / runs);
 }
 
 const gateways = [await start(0, true), await start(1, true)];

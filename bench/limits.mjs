@@ -25,6 +25,7 @@ import path from "node:path";
 import { keys, startGateway } from "../tests/support/js/gateway.mjs";
 import { Worker } from "../tests/support/js/worker_calls.mjs";
 import { triggerWaiting } from "./waiting_runs.mjs";
+import { cpuUs } from "./cpu.mjs";
 
 const [build = "build"] = process.argv.slice(2);
 const RUNS = Number(process.env.RUNS ?? 10_000), ROUNDS = Number(process.env.ROUNDS ?? 5), many = process.env.FULL ? 1_000_000 : 100_000;
@@ -41,12 +42,6 @@ const kinds = {
   "no limit": { task: "none" }, "1 limit": { task: "one" }, "5 limits": { task: "five" }, "a rate": { task: "rated" },
   "no limit, 10,000 keys": { task: "none", hasKeys: true }, "5 limits, 10,000 keys": { task: "five", hasKeys: true },
 };
-
-/** CPU in µs that all threads of a process have used so far. */
-function cpuUs(pid) {
-  const threads = fs.readdirSync(`/proc/${pid}/task`);
-  return threads.reduce((sum, id) => sum + Number(fs.readFileSync(`/proc/${pid}/task/${id}/schedstat`, "latin1").split(" ")[0]), 0) / 1000;
-}
 
 const dirtyBytes = (pid) => 1024 * Number(/^Private_Dirty: *(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/smaps_rollup`, "latin1"))[1]);
 const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];

@@ -15,11 +15,11 @@
 //
 // Exits with status 1 if a target is missed.
 import { execFileSync } from "node:child_process";
-import fs from "node:fs";
 import path from "node:path";
 
 import { freePort, keys, startGateway, until } from "../tests/support/js/gateway.mjs";
 import { onDatabase, startPostgres } from "../tests/support/js/postgres.mjs";
+import { cpuUs } from "./cpu.mjs";
 
 const [build = "build"] = process.argv.slice(2);
 const { ROUNDS = 7, RUNS = 10_000, LARGE = 200 } = process.env;
@@ -34,12 +34,6 @@ const peerPort = await freePort();
 async function start(number, ready) {
   const options = ["--peer-listen", `127.0.0.${number + 1}:${peerPort}`];
   return startGateway({ release: true, ready, ...onDatabase(postgres, `gateway-${number}`, { options }) });
-}
-
-/** CPU in µs that all threads of a process have used so far. */
-function cpuUs(pid) {
-  const threads = fs.readdirSync(`/proc/${pid}/task`);
-  return threads.reduce((sum, id) => sum + Number(fs.readFileSync(`/proc/${pid}/task/${id}/schedstat`, "latin1").split(" ")[0]), 0) / 1000;
 }
 
 /** CPU of the leader in µs for a run. */
