@@ -119,7 +119,8 @@ static bool waits(struct opening *opening)
     return true;
 }
 
-/* The same for an opening that begins, also while memory may lag behind the leader's. */
+/* The same for an opening that begins. It also waits while memory may lack the leader's
+ * newest changes. */
 static bool waits_to_begin(struct opening *opening)
 {
     struct environment *env = opening->socket->feed.env;

@@ -6,7 +6,7 @@
  *        └─ status 101: from now on both directions are bytes of another protocol
  *   relay_cancel, at any time before on_end
  *
- * Both sides have back-pressure, and there is no limit for the whole: a response may last
+ * Both sides have back-pressure. No timeout covers the whole exchange: a response may last
  * for days. The caller embeds a struct relay. No callback is made from inside a call.
  *
  * A new connection may first introduce itself (struct relay_greeter): nothing of a request
@@ -68,7 +68,7 @@ struct relay_request {
     const struct http_header *headers; /* all but those that frame the body */
     size_t header_count;
     bool chunked;      /* the length of the body is unknown */
-    bool has_length;   /* otherwise there is no body */
+    bool has_length;   /* if neither is set, there is no body */
     uint64_t length;   /* of the body */
     bool upgrades;     /* the response may be 101; the headers ask for it */
     struct slice note; /* for relay_greeter::sign */

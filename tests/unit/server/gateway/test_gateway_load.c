@@ -230,11 +230,11 @@ static void every_unfinished_run_is_loaded_in_its_newest_version(void **state)
     life_end(&life);
 }
 
-/* There is more than one page of them. */
-static void finished_runs_are_loaded_newest_first_up_to_the_budget(void **state)
+enum { FINISHED = 1100 }; /* more than one page */
+
+/* Writes a queued run, and then finished ones. */
+static void write_many(void **state)
 {
-    enum { FINISHED = 1100 };
-    struct life life;
     char id[16];
     live_first(*state);
     write_run(*state, DEV, "run_first", 0, RUN_QUEUED);
@@ -242,6 +242,12 @@ static void finished_runs_are_loaded_newest_first_up_to_the_budget(void **state)
         snprintf(id, sizeof(id), "run_%04d", i);
         write_run(*state, DEV, id, 0, RUN_COMPLETED);
     }
+}
+
+static void finished_runs_are_loaded_newest_first_up_to_the_budget(void **state)
+{
+    struct life life;
+    write_many(state);
     life_begin(&life, *state, &odd.store, 0);
     struct environment *env = engine_environment(life.engine, DEV);
     assert_int_equal(env->runs.count, FINISHED + 1);
@@ -263,15 +269,8 @@ static void finished_runs_are_loaded_newest_first_up_to_the_budget(void **state)
  * newer than those to come. */
 static void follower_takes_the_lead_with_its_memory(void **state)
 {
-    enum { FINISHED = 1100 };
     struct life life;
-    char id[16];
-    live_first(*state);
-    write_run(*state, DEV, "run_first", 0, RUN_QUEUED);
-    for (int i = 0; i < FINISHED; i++) {
-        snprintf(id, sizeof(id), "run_%04d", i);
-        write_run(*state, DEV, id, 0, RUN_COMPLETED);
-    }
+    write_many(state);
     life_begin(&life, *state, &odd.store, 1);
     struct environment *env = engine_environment(life.engine, DEV);
     uint64_t cold = env->cold;
