@@ -20,8 +20,8 @@
 #include "base/list.h"
 #include "net/http/server_state.h"
 #include "server/gateway/admin_socket.h"
-#include "server/gateway/key_rotation.h"
 #include "server/subcommands.h"
+#include "server/upkeep/key_rotation.h"
 #include "tests/fuzz/judge.h"
 #include "tests/support/world/api_world.h"
 

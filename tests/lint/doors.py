@@ -3,7 +3,7 @@
 
 A door takes calls. It consists of a file with a table of routes, and of the headers between it and
 the files that handle its calls. A service is shared by all calls: api/router/services.c creates it,
-and server/gateway calls it."""
+and server/gateway, server/memory or server/upkeep calls it."""
 import re
 import sys
 
@@ -23,7 +23,8 @@ CALLS = re.compile(r"\bstruct api_call\b|\broute_fn\b|\"api/request/route\.h\"")
 
 def services(src):
     """The headers of services: those that the files include which create or call services."""
-    makers = [src / "api/router/services.c", *sorted((src / "server/gateway").glob("*.c"))]
+    rooms = [src / "server" / name for name in ("gateway", "memory", "upkeep")]
+    makers = [src / "api/router/services.c", *(path for room in rooms for path in sorted(room.glob("*.c")))]
     return {header for path in makers for header, folder in INCLUDE.findall(path.read_text())
             if folder not in ABOUT_CALLS and (src / header).exists()}
 

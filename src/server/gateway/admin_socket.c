@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vault/secret.h"
-#include "server/gateway/key_rotation.h"
+#include "server/upkeep/key_rotation.h"
 #include "store/lead/leading.h"
 
 enum { REQUEST_MAX = 4096 };

@@ -22,7 +22,7 @@
 #include "server/gateway/data_directory.h"
 #include "server/gateway/gateway.h"
 #include "server/gateway/health.h"
-#include "server/gateway/load.h"
+#include "server/memory/load.h"
 #include "store/sqlite/sqlite_store.h"
 
 struct lone_command {

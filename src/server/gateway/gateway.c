@@ -33,12 +33,12 @@
 #include "server/gateway/connection_shares.h"
 #include "server/gateway/data_directory.h"
 #include "server/gateway/drain.h"
-#include "server/gateway/key_rotation.h"
 #include "server/gateway/listening.h"
-#include "server/gateway/load.h"
-#include "server/gateway/replication.h"
-#include "server/gateway/retention.h"
 #include "server/gateway/supervise_token.h"
+#include "server/memory/load.h"
+#include "server/memory/replication.h"
+#include "server/upkeep/key_rotation.h"
+#include "server/upkeep/retention.h"
 #include "store/lead/leading.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "api/schedules/schedules.h"
-#include "server/gateway/load.h"
+#include "server/memory/load.h"
 
 struct life {
     struct loop *loop;

@@ -9,7 +9,7 @@
 #include "accounts/account_writer.h"
 #include "core/engine/engine.h"
 #include "server/config/config.h"
-#include "server/gateway/follower.h"
+#include "server/memory/follower.h"
 #include "server/peers/forwarder.h"
 #include "store/lead/leading.h"
 

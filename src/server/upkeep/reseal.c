@@ -3,7 +3,7 @@
  * Keys are sealed for the name of their document, variables for their place and version
  * (account_documents.c, variables.c), those of builds for their deployment. The rest of a
  * body is unchanged. */
-#include "server/gateway/reseal.h"
+#include "server/upkeep/reseal.h"
 
 #include <jansson.h>
 

@@ -2,12 +2,12 @@
  *
  * Documents are read from the store, not from memory, so that no sealed one is missed. If a
  * commit failed, or its outcome is unknown, the next scan shows the result. */
-#include "server/gateway/key_rotation.h"
+#include "server/upkeep/key_rotation.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/work.h"
-#include "server/gateway/reseal.h"
+#include "server/upkeep/reseal.h"
 
 enum { FREE_EVERY_MS = 1, AGAIN_MS = 1000, TRIES_MAX = 60 };
 

@@ -13,13 +13,13 @@
  * The store removes runs, with batches and packets that no run needs any longer. Then they
  * are removed from memory, and the environment's floor moves. Its clients are notified, so
  * they learn which runs are gone. */
-#include "server/gateway/retention.h"
+#include "server/upkeep/retention.h"
 
 #include "accounts/account_writer.h"
 #include "api/router/services.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "server/gateway/leftovers.h"
+#include "server/upkeep/leftovers.h"
 
 enum {
     EVERY_LEAST_MS = 1000,

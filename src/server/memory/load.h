@@ -4,7 +4,7 @@
 #include "accounts/accounts.h"
 #include "base/error.h"
 #include "core/engine/engine.h"
-#include "server/gateway/first_start.h"
+#include "server/memory/first_start.h"
 
 struct api;
 

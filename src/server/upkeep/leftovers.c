@@ -10,7 +10,7 @@
  *
  * An environment's number is not reused while a client may have a token, cursor or URL with
  * it: the store remembers the number up to which retention has removed environments. */
-#include "server/gateway/leftovers.h"
+#include "server/upkeep/leftovers.h"
 
 #include "base/mem.h"
 

@@ -13,7 +13,7 @@
  *
  * For an archived branch or deleted project, only unfinished runs are loaded, to be
  * canceled. Most have none and stay out of memory. */
-#include "server/gateway/load.h"
+#include "server/memory/load.h"
 
 #include "accounts/bootstrap.h"
 #include "api/router/services.h"

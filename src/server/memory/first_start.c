@@ -1,6 +1,6 @@
 /* first_start.c - prints a first start's keys, a link to the dashboard and the next
  * command. */
-#include "server/gateway/first_start.h"
+#include "server/memory/first_start.h"
 
 #include <string.h>
 

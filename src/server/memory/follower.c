@@ -5,7 +5,7 @@
  *                          └────────────────────────────────────┘ meanwhile
  *
  * Only documents of one moment are right together. */
-#include "server/gateway/follower.h"
+#include "server/memory/follower.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "api/router/services.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "server/gateway/load.h"
+#include "server/memory/load.h"
 #include "server/peers/following.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* replication.c - connects followers, the leader, and the parts of the gateway whose changes
  * are replicated. */
-#include "server/gateway/replication.h"
+#include "server/memory/replication.h"
 
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "server/config/config_listen.h"
-#include "server/gateway/retention.h"
 #include "server/peers/serving.h"
+#include "server/upkeep/retention.h"
 
 enum { FINISH_MS = 5 }; /* between looks at whether reads have ended */
 
