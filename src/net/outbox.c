@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 
 #include "base/mem.h"
-#include "base/share.h"
+#include "net/share.h"
 #include "net/tls.h"
 
 enum {

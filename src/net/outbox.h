@@ -71,7 +71,7 @@ enum outbox_status outbox_note_sent(struct outbox *outbox, const struct piece *p
 enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress);
 
 /* Sets the memory quota for bytes that unsent pieces (BYTES_PARTS) refer to. They count
- * once, however many outboxes refer to them (base/share.h), until the last piece that
+ * once, however many outboxes refer to them (net/share.h), until the last piece that
  * refers to them is sent. NULL: they do not count. */
 void outbox_count_in(struct outbox *outbox, struct quota *quota);
 

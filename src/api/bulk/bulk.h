@@ -10,7 +10,7 @@
 #pragma once
 
 #include "api/request/call.h"
-#include "base/ranking.h"
+#include "core/queues/ranking.h"
 
 enum {
     BULK_SLICE = 50,

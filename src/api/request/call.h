@@ -53,7 +53,7 @@ struct api_call {
     struct bytes *why_full; /* the whole text, if it may not fit into why; otherwise NULL */
     struct quota *quota;    /* where quotas_hold counts */
     size_t quota_taken;     /* bytes counted there */
-    struct bytes **shared;  /* counted by quotas_hold_run, each once (base/share.h) */
+    struct bytes **shared;  /* counted by quotas_hold_run, each once (net/share.h) */
     size_t shared_count;
     uint8_t bom; /* bytes of a byte order mark seen so far at the start of the body */
     bool busy;   /* an operation will reply; set it when beginning one */

@@ -3,7 +3,7 @@
 
 #include "api/request/route.h"
 #include "base/mem.h"
-#include "base/share.h"
+#include "net/share.h"
 
 enum {
     KEPT_BODY_MAX = 16 << 20, /* longer ones are consumed while they arrive */

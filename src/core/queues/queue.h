@@ -39,10 +39,10 @@
 
 #include "base/list.h"
 #include "base/quota.h"
-#include "base/ranking.h"
 #include "base/slice.h"
 #include "base/table.h"
 #include "core/queues/queue_heap.h"
+#include "core/queues/ranking.h"
 #include "core/queues/rate.h"
 #include "core/queues/singleton.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/list.h"
-#include "base/ranking.h"
+#include "core/queues/ranking.h"
 
 struct word {
     struct ranked ranked;

@@ -1,5 +1,5 @@
 /* share.c - a table of the bytes in each memory quota, and how many users hold them. */
-#include "base/share.h"
+#include "net/share.h"
 
 #include "base/mem.h"
 #include "base/table.h"

@@ -1,5 +1,5 @@
 /* Long bytes count against the memory quota once, as long as any holder keeps them. */
-#include "base/share.h"
+#include "net/share.h"
 #include "tests/support/world/unit.h"
 
 enum { LENGTH = 1000 };

@@ -2,7 +2,7 @@
  *
  * The weight is the keyed hash of the key, so no client can choose keys that make the tree
  * deep. Its depth is about twice the logarithm of the number of values. */
-#include "base/ranking.h"
+#include "core/queues/ranking.h"
 
 #include <assert.h>
 
