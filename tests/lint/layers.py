@@ -54,10 +54,11 @@ ROOMS = {
         "queues": set(),
         "wire": {"model"},
         "counters": set(),
-        "live": {"counters", "model", "queues", "wire"},
+        "changes": {"model", "queues", "wire"},
+        "live": {"changes", "counters", "model", "queues", "wire"},
         "fleet": {"live", "model", "queues"},
         "replication": {"live"},
-        "engine": {"counters", "fleet", "live", "model", "queues"},
+        "engine": {"changes", "counters", "fleet", "live", "model", "queues"},
     },
     "accounts": {
         "accounts": set(),

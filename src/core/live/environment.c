@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "core/changes/run_sum.h"
 #include "core/live/run_read.h"
-#include "core/live/run_sum.h"
 #include "core/live/sampling.h"
 #include "core/wire/render.h"
 #include "core/wire/wire.h"
@@ -59,7 +59,7 @@ struct environment *environment_create(struct loop *loop, struct store *store,
     hub_init(&env->hub, env);
     windows_init(&env->windows, env);
     evaluation_init(&env->evaluation, env);
-    reaches_init(&env->reaches, env);
+    reaches_init(&env->reaches, loop, &env->applied);
     stats_init(&env->stats, loop_wall_ms(loop));
     for (int i = 0; i < VIEWS_MAX; i++)
         env->views[i].index = (uint8_t)i;
@@ -301,7 +301,7 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     history_note(&env->history, seq, before.rev);
     publish(env, tracked, before.id[0] ? &before : NULL, &topics);
     count_change(env, &before, &tracked->run);
-    reaches_note(&env->reaches, env->loop);
+    reaches_note(&env->reaches);
     return tracked;
 }
 
@@ -310,7 +310,7 @@ void environment_pass(struct environment *env, uint64_t seq)
     assert(seq == env->applied + 1);
     env->applied = seq;
     history_note(&env->history, seq, 0);
-    reaches_note(&env->reaches, env->loop);
+    reaches_note(&env->reaches);
 }
 
 /* ---- jumps ---- */
@@ -342,7 +342,7 @@ void environment_land(struct environment *env, uint64_t seq)
     assert(seq >= env->applied);
     env->applied = seq;
     forget_recent(env);
-    reaches_note(&env->reaches, env->loop);
+    reaches_note(&env->reaches);
     windows_count_again(&env->windows);
 }
 
@@ -421,7 +421,7 @@ void environment_begin_at(struct environment *env, uint64_t seq)
 {
     env->applied = env->cold = seq;
     forget_recent(env);
-    reaches_note(&env->reaches, env->loop);
+    reaches_note(&env->reaches);
 }
 
 static bool is_purged(const struct environment *env, const struct tracked *run)

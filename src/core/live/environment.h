@@ -25,15 +25,16 @@
 #include "base/loop.h"
 #include "base/quota.h"
 #include "base/table.h"
+#include "core/changes/history.h"
+#include "core/changes/reach.h"
+#include "core/changes/recent.h"
+#include "core/changes/tracked.h"
 #include "core/counters/figures.h"
 #include "core/counters/stats.h"
 #include "core/counters/task_figures.h"
 #include "core/live/certainty.h"
 #include "core/live/evaluation.h"
-#include "core/live/history.h"
 #include "core/live/hub.h"
-#include "core/live/reach.h"
-#include "core/live/recent.h"
 #include "core/live/windows.h"
 #include "core/queues/queue.h"
 #include "core/wire/view.h"
@@ -41,19 +42,6 @@
 
 struct engine;
 struct fleet;
-
-/* A run in memory. */
-struct tracked {
-    struct run run;
-    struct environment *env;
-    struct timer timer; /* until due_at, or until the run counts as lost */
-    struct queue_item item;
-    struct topic *topic; /* for subscriptions to this run; NULL: there are none */
-    int64_t alive_until; /* monotonic ms; heartbeats move it */
-    /* The same, moved by each poll of the run by the CLI; 0: it does not poll. */
-    int64_t polled_until;
-    bool in_flight; /* a commit of the run is in flight */
-};
 
 struct environment {
     uint32_t number;

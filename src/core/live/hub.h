@@ -22,8 +22,8 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "base/table.h"
+#include "core/changes/order.h"
 #include "core/live/certainty.h"
-#include "core/live/order.h"
 #include "core/model/filter.h"
 
 struct environment;

@@ -2,7 +2,7 @@
 #include "tests/support/world/unit.h"
 
 #include "base/mem.h"
-#include "core/live/run_sum.h"
+#include "core/changes/run_sum.h"
 #include "tests/support/world/reader.h"
 
 struct scene {

@@ -10,8 +10,6 @@
 
 #include "base/loop.h"
 
-struct environment;
-
 /* Embedded by an owner that waits. */
 struct reach {
     uint64_t seq;
@@ -21,21 +19,22 @@ struct reach {
 
 /* All of one environment. */
 struct reaches {
-    struct environment *env;
-    struct list waiting; // reach::link
+    struct loop *loop;
+    const uint64_t *applied; /* every change up to here is in memory */
+    struct list waiting;     // reach::link
     struct deferred calling;
 };
 
-void reaches_init(struct reaches *reaches, struct environment *env);
+void reaches_init(struct reaches *reaches, struct loop *loop, const uint64_t *applied);
 
 /* Requires that none is left. */
 void reaches_finish(struct reaches *reaches);
 
-/* Call it when the environment's `applied` has moved. */
-static inline void reaches_note(struct reaches *reaches, struct loop *loop)
+/* Call it when *applied has moved. */
+static inline void reaches_note(struct reaches *reaches)
 {
     if (!list_empty(&reaches->waiting))
-        loop_defer(loop, &reaches->calling);
+        loop_defer(reaches->loop, &reaches->calling);
 }
 
 void reach_init(struct reach *reach, void (*fn)(struct reach *reach));

@@ -1,5 +1,5 @@
 /* history.c - a ring of links from each change of a run to its previous one. */
-#include "core/live/history.h"
+#include "core/changes/history.h"
 
 #include "base/mem.h"
 

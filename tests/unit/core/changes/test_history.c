@@ -1,7 +1,7 @@
 /* The history leads from each change of a run to the one before it. */
 #include "tests/support/world/unit.h"
 
-#include "core/live/history.h"
+#include "core/changes/history.h"
 
 /* Counts changes of the run since a position, as a feed does. */
 static unsigned count_since(const struct history *history, uint64_t rev, uint64_t position)

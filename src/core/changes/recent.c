@@ -4,7 +4,7 @@
  *
  * A client whose position is not below `dropped` finds every change that it has not seen
  * here, as frames shared by all clients with its view. */
-#include "core/live/recent.h"
+#include "core/changes/recent.h"
 
 #include <string.h>
 

@@ -8,14 +8,14 @@
  *
  * An insert leaves cleared places of the same rev after its run. At start, inserts go
  * downwards: each finds such a place nearby, so the runs after it need not move. */
-#include "core/live/order.h"
+#include "core/changes/order.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/live/environment.h"
+#include "core/changes/tracked.h"
 
 enum {
     COMPACT_FROM = 16,

@@ -1,7 +1,7 @@
 /* The ring keeps the newest updates, within its bytes, and knows what it dropped. */
 #include "tests/support/world/unit.h"
 
-#include "core/live/recent.h"
+#include "core/changes/recent.h"
 
 enum { FRAME = 1000 };
 

@@ -1,8 +1,8 @@
 /* An order keeps runs by their last change, and finds a place by its position alone. */
 #include "tests/support/world/unit.h"
 
-#include "core/live/environment.h"
-#include "core/live/order.h"
+#include "core/changes/order.h"
+#include "core/changes/tracked.h"
 
 static struct tracked runs[10000];
 

@@ -1,23 +1,20 @@
 /* reach.c - calls those that memory has reached, in time slices. */
-#include "core/live/reach.h"
+#include "core/changes/reach.h"
 
 #include <assert.h>
-
-#include "core/live/environment.h"
 
 enum { LOOKED_AT_ONCE = 16 };
 
 static void call_some(struct deferred *calling)
 {
     struct reaches *reaches = container_of(calling, struct reaches, calling);
-    struct loop *loop = reaches->env->loop;
-    struct timeslice timeslice = loop_timeslice(loop);
+    struct timeslice timeslice = loop_timeslice(reaches->loop);
     struct list due;
     list_init(&due);
     list_move_all(&due, &reaches->waiting);
     while (!list_empty(&due) && timeslice_left_every(&timeslice, LOOKED_AT_ONCE)) {
         struct reach *reach = container_of(list_take(&due), struct reach, link);
-        if (reach->seq <= reaches->env->applied)
+        if (reach->seq <= *reaches->applied)
             reach->fn(reach);
         else
             list_append(&reaches->waiting, &reach->link);
@@ -26,12 +23,13 @@ static void call_some(struct deferred *calling)
         return;
     list_move_all(&due, &reaches->waiting); /* those that were not due come last */
     list_move_all(&reaches->waiting, &due);
-    loop_defer(loop, calling);
+    loop_defer(reaches->loop, calling);
 }
 
-void reaches_init(struct reaches *reaches, struct environment *env)
+void reaches_init(struct reaches *reaches, struct loop *loop, const uint64_t *applied)
 {
-    reaches->env = env;
+    reaches->loop = loop;
+    reaches->applied = applied;
     reaches->calling.fn = call_some;
     list_init(&reaches->calling.link);
     list_init(&reaches->waiting);
