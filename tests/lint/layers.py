@@ -58,7 +58,8 @@ ROOMS = {
         "live": {"changes", "counters", "model", "queues", "wire"},
         "fleet": {"live", "model", "queues"},
         "replication": {"live"},
-        "engine": {"changes", "counters", "fleet", "live", "model", "queues"},
+        "state": {"changes", "fleet", "live", "model", "queues"},
+        "engine": {"changes", "counters", "fleet", "live", "model", "queues", "state"},
     },
     "accounts": {
         "accounts": set(),

@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "tests/support/world/client.h"
 #include "tests/support/world/reader.h"
 #include "tests/support/world/unit.h"

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/engine/ends.h"
+#include "core/state/ends.h"
 
 void batch_commit_new(struct batch_commit *commit, struct api_call *call,
                       uint32_t run_count)

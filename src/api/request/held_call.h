@@ -11,7 +11,7 @@
 
 #include "api/request/call.h"
 #include "api/request/connection_limit.h"
-#include "core/engine/ends.h"
+#include "core/state/ends.h"
 
 /* Embedded by the operation; zero if the call does not wait. */
 struct held_call {

@@ -19,14 +19,14 @@
 #include <assert.h>
 
 #include "base/metrics.h"
-#include "core/engine/debounce_keys.h"
-#include "core/engine/ends.h"
+#include "core/engine/calls.h"
 #include "core/engine/run_commands.h"
-#include "core/engine/singletons.h"
-#include "core/engine/state.h"
 #include "core/engine/waits.h"
 #include "core/fleet/dev_sessions.h"
 #include "core/model/run_life.h"
+#include "core/state/debounce_keys.h"
+#include "core/state/ends.h"
+#include "core/state/singletons.h"
 
 enum { CHILDREN_AT_ONCE = 500 };
 

@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "core/fleet/dev_sessions.h"
 #include "core/fleet/leases.h"
 #include "core/model/metadata.h"

@@ -1,5 +1,5 @@
 /* command.c - prepares, joins, decides and finishes commands for flight.c. */
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 
 /* A run id that is too long becomes "-", which no run has: not found, like any unknown
  * id. */

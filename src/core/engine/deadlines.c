@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "core/engine/attempts.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "core/engine/waits.h"
 #include "core/fleet/versions.h"
 #include "core/model/run_life.h"

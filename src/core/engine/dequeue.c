@@ -18,11 +18,11 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "core/engine/attempts.h"
-#include "core/engine/rates.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "core/fleet/dev_sessions.h"
 #include "core/fleet/leases.h"
 #include "core/model/run_life.h"
+#include "core/state/rates.h"
 
 enum { DOUBT_MS = 3000 };
 

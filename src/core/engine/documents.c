@@ -1,5 +1,5 @@
 /* documents.c - writes documents, all or none: one commit, applied like any other. */
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 
 /* Keeps the environments of the changes in memory until the write is done. Some changes
  * have none: they belong to the installation, or to a branch that has left memory. */

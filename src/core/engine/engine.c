@@ -8,12 +8,13 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/engine/debounce_keys.h"
-#include "core/engine/ends.h"
-#include "core/engine/rates.h"
-#include "core/engine/singletons.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "core/engine/store_retry.h"
+#include "core/state/debounce_keys.h"
+#include "core/state/ends.h"
+#include "core/state/rates.h"
+#include "core/state/singletons.h"
+#include "core/state/stale_limits.h"
 
 enum {
     PROJECT_SHARES = 4, /* a project has the memory of this many environments */

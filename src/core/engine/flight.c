@@ -40,7 +40,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 
 enum { ALONG_MAX = 64 }; /* max flights that join the commit of another */
 

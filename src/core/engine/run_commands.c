@@ -2,7 +2,7 @@
 #include "core/engine/run_commands.h"
 
 #include "base/mem.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "core/model/metadata.h"
 #include "core/model/run_life.h"
 

@@ -2,8 +2,8 @@
 #include "core/engine/singleton_decision.h"
 
 #include "core/engine/run_commands.h"
-#include "core/engine/singletons.h"
 #include "core/model/run_life.h"
+#include "core/state/singletons.h"
 
 static const char cancel_reason[] = "Canceled by a newer run with its concurrencyKey";
 

@@ -5,7 +5,7 @@
 #include "core/engine/store_retry.h"
 
 #include "base/mem.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 
 static void begin_again(struct timer *timer)
 {

@@ -10,8 +10,8 @@
  *
  * So nothing that a crash interrupts has to be recorded. */
 #include "base/mem.h"
+#include "core/engine/calls.h"
 #include "core/engine/run_commands.h"
-#include "core/engine/state.h"
 #include "core/engine/store_retry.h"
 #include "core/engine/waits.h"
 #include "core/fleet/dev_sessions.h"

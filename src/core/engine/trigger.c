@@ -20,14 +20,14 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "core/engine/debounce_keys.h"
+#include "core/engine/calls.h"
 #include "core/engine/run_commands.h"
 #include "core/engine/singleton_decision.h"
-#include "core/engine/singletons.h"
-#include "core/engine/state.h"
 #include "core/engine/trigger_push.h"
 #include "core/fleet/versions.h"
 #include "core/fleet/worker_versions.h"
+#include "core/state/debounce_keys.h"
+#include "core/state/singletons.h"
 
 enum { REQUEST_KEY_MS = 24 * 3600 * 1000 };
 

@@ -13,9 +13,9 @@
 
 #include "base/mem.h"
 #include "base/random.h"
-#include "core/engine/debounce_keys.h"
+#include "core/engine/calls.h"
 #include "core/engine/singleton_decision.h"
-#include "core/engine/state.h"
+#include "core/state/debounce_keys.h"
 
 enum { OWNER_DIGITS = 7 };
 static_assert(RUN_ID_MAX + 1 + OWNER_DIGITS <= ID_MAX, "an owner has room for its digits");

@@ -6,7 +6,7 @@
 
 #include "base/escape.h"
 #include "base/log.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "core/engine/waits.h"
 
 enum { ESCAPED_AT_ONCE = 32 * 1024 };

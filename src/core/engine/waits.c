@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "core/engine/store_retry.h"
 #include "core/model/run_life.h"
 #include "core/model/waitpoint.h"

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "core/engine/attempts.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "core/fleet/dev_sessions.h"
 #include "core/fleet/versions.h"
 #include "tests/support/world/calls.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "core/model/run_life.h"
 #include "tests/support/world/calls.h"
 

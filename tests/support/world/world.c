@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "tests/support/world/reader.h"
 
 enum { TURNS_MAX = 100000, PAGE = 100 };

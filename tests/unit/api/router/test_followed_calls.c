@@ -4,7 +4,7 @@
 #include "accounts/account_draft.h"
 #include "accounts/auth/unknown_credentials.h"
 #include "api/router/services.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "tests/support/world/api_world.h"
 #include "tests/support/world/unit.h"
 

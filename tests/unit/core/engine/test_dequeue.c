@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "core/fleet/leases.h"
 #include "tests/support/world/calls.h"
 

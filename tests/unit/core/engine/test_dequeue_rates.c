@@ -1,8 +1,8 @@
 /* Dequeues take tokens of rates: stored with the lease, given back if there is none. */
 #include "tests/support/world/unit.h"
 
-#include "core/engine/rates.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
+#include "core/state/rates.h"
 #include "tests/support/world/calls.h"
 
 enum { HOUR_MS = 3600 * 1000 };

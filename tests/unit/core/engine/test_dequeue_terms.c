@@ -1,7 +1,7 @@
 /* Outside dev, a worker may restrict which runs it takes, and give one back with a reason.
  * It takes runs of deployed versions only, or for machines for which it has the
  * capacity. */
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "core/fleet/versions.h"
 #include "core/fleet/waiting.h"
 #include "tests/support/world/calls.h"

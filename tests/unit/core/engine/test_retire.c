@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "tests/support/world/calls.h"
 
 enum { CANCEL_MS = 2000 };

@@ -2,7 +2,7 @@
  * restart. */
 #include "tests/support/world/unit.h"
 
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "tests/support/world/calls.h"
 
 enum { RUNS = 40, LOADED_PER_TURN = 16 };

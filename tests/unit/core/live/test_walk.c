@@ -6,7 +6,7 @@
 #include "base/json/scan.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/reader.h"
 

@@ -20,7 +20,8 @@
  * runs, the index is built in time slices, and triggers wait for it. */
 #pragma once
 
-#include "core/engine/state.h"
+#include "core/state/members.h"
+#include "core/state/trigger_op.h"
 
 void singletons_init(struct engine_share *share);
 
@@ -51,3 +52,9 @@ void singletons_give(struct trigger_op *op);
  * neither it nor another run of the key has changed otherwise. */
 bool singletons_hold(const struct environment *env, const struct trigger *item,
                      const struct run *now);
+
+/* Sets the settings of a queue. Call it when they were written, and at startup before
+ * engine_load_run. If the queue becomes a singleton queue, triggers decide by it from now
+ * on. */
+void engine_configure_queue(struct environment *env, struct slice queue,
+                            const struct queue_settings *settings);

@@ -1,9 +1,9 @@
 /* rates.c - takes tokens for leases, stores them as claims, and wakes runs at a refill. */
-#include "core/engine/rates.h"
+#include "core/state/rates.h"
 
 #include "base/json/scan.h"
 #include "base/mem.h"
-#include "core/engine/state.h"
+#include "core/state/members.h"
 
 /* The owner of all claims of buckets, which takes them again and again. */
 static const char owner[] = "rate";

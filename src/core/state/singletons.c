@@ -4,7 +4,7 @@
  *                     │        │  └─► runs that have not, by id
  *                     │        └────► the trigger that creates one; others wait in line
  *                     └─────────────► while it is indexed: all triggers wait in line */
-#include "core/engine/singletons.h"
+#include "core/state/singletons.h"
 
 #include "base/mem.h"
 

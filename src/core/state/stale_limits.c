@@ -1,5 +1,7 @@
 /* stale_limits.c - visits the keys of changed limits and rates in time slices. */
-#include "core/engine/state.h"
+#include "core/state/stale_limits.h"
+
+#include "core/state/rates.h"
 
 static bool refresh_some(struct flusher *flusher)
 {

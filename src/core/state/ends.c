@@ -7,12 +7,12 @@
  *
  * A run that ends unwatched costs a lookup, and not even that if the table is empty. Ends
  * are not recorded: a later caller looks at the run itself. */
-#include "core/engine/ends.h"
+#include "core/state/ends.h"
 
 #include <assert.h>
 
 #include "base/mem.h"
-#include "core/engine/state.h"
+#include "core/state/members.h"
 
 enum { NOTIFIED_AT_ONCE = 8 };
 

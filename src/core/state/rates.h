@@ -15,8 +15,8 @@
  * at most empty, and one that was set forward counts as time that has passed. */
 #pragma once
 
-#include "core/engine/engine.h"
 #include "core/queues/queue_rates.h"
+#include "core/state/state.h"
 
 /* The buckets that a dequeue has taken tokens of. */
 struct rate_claims {
@@ -40,3 +40,11 @@ void rates_end(struct engine *engine, struct environment *env, struct rate_claim
 
 /* Handler of engine_share::refill. */
 void rates_on_refill(struct timer *timer);
+
+/* Brings the buckets of rates up to date, and offers runs whose buckets have a token. Call it
+ * after changing a rate. */
+void engine_refill(struct engine *engine, struct environment *env);
+
+/* Brings a bucket back that was stored as a claim of CLAIM_RATE (store_scan::of_claims). Call
+ * it when settings of queues and limits are in memory. */
+void engine_restore_rate(struct engine *engine, const struct document *claim);

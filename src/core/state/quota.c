@@ -5,8 +5,10 @@
  *   bytes that are being written   ─┘                         environments until it is not
  *
  * Environments of one project share its quota, a struct quota (base/quota.h). */
+#include "core/state/quota.h"
+
 #include "base/metrics.h"
-#include "core/engine/state.h"
+#include "core/state/members.h"
 
 /* Adds stored bytes, or removes them (negative). More than the sum may be removed if the
  * sum in the database was too small from the start; the result is at least 0. */

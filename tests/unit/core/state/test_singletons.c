@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/metrics.h"
-#include "core/engine/state.h"
+#include "core/engine/calls.h"
 #include "tests/support/world/calls.h"
 
 enum { AT_ONCE = 50, MANY = 2000 };

@@ -1,5 +1,7 @@
 /* state.c - the getters of the engine, used by all its files. It calls none of them. */
-#include "core/engine/state.h"
+#include "core/state/state.h"
+
+#include "core/state/members.h"
 
 /* A gateway whose clock differs from the database's by more than this does not become
  * leader. */

@@ -1,12 +1,14 @@
-/* state.h - shared by the files of the engine: its struct, and the calls between them. */
+/* members.h - the struct of the engine, for its own files.
+ *
+ * It is of two folders: core/state keeps it, and core/engine decides by it. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/slots.h"
 #include "base/table.h"
-#include "core/engine/engine.h"
 #include "core/fleet/fleet.h"
 #include "core/model/run_end.h"
+#include "core/state/state.h"
 
 enum { STORE_RETRY_MS = 1000 };
 
@@ -81,7 +83,7 @@ static inline struct quota *engine_storage_quota(const struct environment *env)
     return slots_get(&env->engine->stored, env->number);
 }
 
-/* state.c */
+/* ---- state.c ---- */
 
 /* Returns true if the last commit failed, or there is no space for another. */
 bool engine_store_fails(const struct engine *engine);
@@ -102,117 +104,3 @@ int64_t engine_creation_ms(const struct engine *engine);
 
 /* Returns the monotonic deadline of a wall-clock time. */
 int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
-
-/* place.c */
-
-/* Returns the queue, key and limits of the run, borrowed from it. */
-struct queue_seat engine_seat_of(const struct run *run);
-
-/* Puts the run into the queue or slot of its state, and sets its timer. */
-void engine_place(struct engine *engine, struct tracked *run);
-
-/* Takes a slot for a waiting run that is about to change to a state with one. Until that
- * state is applied, nothing else places the run; if it never is, the next engine_place
- * gives the slot back. Returns false if none is free, or other runs are before it to
- * resume. */
-bool engine_take_slot(struct environment *env, struct slice run_id);
-
-/* Returns when the attempt is lost unless there is a sign of life; monotonic ms. */
-int64_t engine_lost_at(const struct tracked *run);
-
-/* stale_limits.c */
-
-void stale_limits_init(struct engine_share *share);
-void stale_limits_finish(struct engine_share *share);
-
-/* quota.c */
-
-/* The environment's stored bytes have changed by this many; may be negative. */
-void quota_on_stored(void *owner, uint32_t number, int64_t bytes);
-uint64_t quota_share_of(void *owner, uint32_t number);
-
-/* apply.c */
-
-/* Makes every change of a commit visible, in order. Takes ownership of the runs' texts. */
-void engine_apply(struct engine *engine, struct change *changes, size_t count);
-
-/* Makes more of its changes visible, for a time slice, after the first *applied of them.
- * Returns true if some are left: the slice has ended, or the environment's windows have yet
- * to evaluate as many changes as may wait. */
-bool engine_apply_some(struct engine *engine, struct store_commit *commit, size_t *applied);
-
-/* command.c */
-
-void command_prepare(struct command *command, struct engine *engine,
-                     struct environment *env, struct slice run_id,
-                     command_decide_fn *decide_fn);
-
-/* Resets the decisions of the command and of those joined to it. */
-void command_forget_decision(struct command *command);
-
-/* Decides one command on top of `now`. Returns true if it made the change. updated_at never
- * decreases, even if the clock is set back. */
-bool command_decide(struct command *command, const struct run *now, struct change *change);
-
-/* Numbers the changes of the command, of the joined ones, and those that it added, starting
- * with seq. The command gets the last number of those that it added. Returns the next
- * number. */
-uint64_t command_number(struct command *command, uint64_t seq);
-
-/* Returns the number of commands: this one and those joined to it. */
-size_t command_count(const struct command *command);
-enum err command_outcome(const struct command *command);
-void command_finish(struct command *command, const struct run *run, enum err status);
-
-/* flight.c */
-
-void flights_init(struct engine *engine);
-void flights_finish(struct engine *engine);
-
-/* Returns true if the run has commands that wait or are being committed. The run may have a
- * slot for the state that they lead to, and is placed again at their end. */
-bool flights_have(const struct engine *engine, const struct tracked *run);
-
-/* deadlines.c */
-
-/* Handler of a run's timer: decides what its state requires. */
-void deadlines_on_due(struct timer *timer);
-
-/* sweep.c */
-
-void engine_end_sweep(struct list *link);
-
-/* Cancels the run if its parent was canceled before it arrived. */
-void engine_follow_parent(struct engine *engine, struct tracked *run);
-
-/* Cancels the run if its branch was archived before it arrived or changed. */
-void engine_follow_branch(struct engine *engine, struct tracked *run);
-
-/* Requeues or suspends a run that is queued or waits for a version, as the current versions
- * demand. Not for use while runs are being loaded. */
-void engine_follow_version(struct engine *engine, struct tracked *run);
-
-/* waits.c */
-
-void waits_init(struct engine *engine);
-void waits_finish(struct engine *engine);
-
-/* Resumes runs whose waits have ended, as far as slots are free. */
-void waits_resume(struct engine *engine, struct environment *env);
-
-/* dequeue.c */
-void dequeues_init(struct engine *engine);
-void dequeues_finish(struct engine *engine);
-
-void dequeue_timed_out(struct timer *timer);
-
-void doubts_init(struct engine *engine);
-void doubts_finish(struct engine *engine);
-void engine_match_now(struct deferred *matching);
-
-/* store_retry.c */
-
-/* Begins a command that has no caller but must succeed. It is retried STORE_RETRY_MS after
- * the store has failed, and freed when done. */
-void command_begin_alone(struct engine *engine, struct environment *env,
-                         struct slice run_id, command_decide_fn *decide);

@@ -1,5 +1,5 @@
 /* debounce_keys.c - the table of debounce keys. */
-#include "core/engine/debounce_keys.h"
+#include "core/state/debounce_keys.h"
 
 #include "base/mem.h"
 

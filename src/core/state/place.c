@@ -8,8 +8,8 @@
  *                                        count (limits_count_set)
  *
  * The place depends only on the run's state, so engine_place may be called at any time. */
-#include "core/engine/attempts.h"
-#include "core/engine/state.h"
+#include "core/state/place.h"
+
 #include "core/fleet/dev_sessions.h"
 #include "core/fleet/versions.h"
 #include "core/fleet/waiting_log.h"

@@ -1,7 +1,7 @@
 /* ends.h - reports ended runs and sealed batches to code outside the engine. */
 #pragma once
 
-#include "core/engine/engine.h"
+#include "core/state/state.h"
 
 /* One subscription; embedded by its owner. */
 struct end_watch {

@@ -7,7 +7,8 @@
  * so the table is complete once all unfinished runs are loaded. */
 #pragma once
 
-#include "core/engine/state.h"
+#include "core/state/members.h"
+#include "core/state/trigger_op.h"
 
 void debounce_keys_init(struct engine *engine);
 void debounce_keys_finish(struct engine *engine);

@@ -2,7 +2,7 @@
 #include "tests/support/world/unit.h"
 
 #include "base/mem.h"
-#include "core/engine/ends.h"
+#include "core/state/ends.h"
 #include "tests/support/world/calls.h"
 
 enum { MANY = 5000, LEAST_TURNS = 10 };
