@@ -356,14 +356,21 @@ static bool has_id(const unsigned char *sealed, const struct key *key)
     return sealed[0] == VERSION && !memcmp(sealed + 1, key->id, KEY_ID_LEN);
 }
 
-/* Returns the key that sealed the value, or NULL if it is not here. A value without a key
- * id is older than any rotation. */
-static struct key *key_of(struct vault *vault, const unsigned char *sealed)
+/* Returns the key in memory that sealed the value; NULL: another one did. A value without a
+ * key id is older than any rotation. */
+static const struct key *key_here(const struct vault *vault, const unsigned char *sealed)
 {
     if (sealed[0] == VERSION_WITHOUT_ID || has_id(sealed, &vault->key))
         return &vault->key;
-    if (vault->has_next && has_id(sealed, &vault->next))
-        return &vault->next;
+    return vault->has_next && has_id(sealed, &vault->next) ? &vault->next : NULL;
+}
+
+/* The same, and looks among the keys that rotations have kept. */
+static struct key *key_of(struct vault *vault, const unsigned char *sealed)
+{
+    const struct key *here = key_here(vault, sealed);
+    if (here)
+        return here == &vault->next ? &vault->next : &vault->key;
     return sealed[0] == VERSION && find_kept(vault, sealed + 1) ? &vault->key : NULL;
 }
 
@@ -385,13 +392,11 @@ static bool decrypt(const struct vault *vault, const struct key *key, struct sli
     return done;
 }
 
-static bool open_bytes(struct vault *vault, struct slice context, unsigned char *sealed,
-                       size_t len, struct buf *out)
+static bool open_with(const struct vault *vault, const struct key *key,
+                      struct slice context, unsigned char *sealed, size_t len,
+                      struct buf *out)
 {
     size_t place = nonce_place(sealed, len);
-    struct key *key = place ? key_of(vault, sealed) : NULL;
-    if (!key)
-        return false;
     size_t text_len = len - place - NONCE_LEN - TAG_LEN;
     unsigned char *to = (unsigned char *)buf_reserve(out, text_len + 1);
     bool opened = decrypt(vault, key, context, sealed + place, text_len, to);
@@ -399,7 +404,16 @@ static bool open_bytes(struct vault *vault, struct slice context, unsigned char 
         out->len += text_len;
     else
         OPENSSL_cleanse(to, text_len);
-    key->opened |= opened;
+    return opened;
+}
+
+static bool open_bytes(struct vault *vault, struct slice context, unsigned char *sealed,
+                       size_t len, struct buf *out)
+{
+    struct key *key = nonce_place(sealed, len) ? key_of(vault, sealed) : NULL;
+    bool opened = key && open_with(vault, key, context, sealed, len, out);
+    if (key)
+        key->opened |= opened;
     return opened;
 }
 
@@ -412,6 +426,20 @@ enum err vault_unseal(struct vault *vault, struct slice context, struct slice se
     size_t len;
     bool opened = text_from_base64url(sealed, bytes, &len) == OK && len &&
                   open_bytes(vault, context, bytes, len, out);
+    free(bytes);
+    return opened ? OK : ERR_INVALID;
+}
+
+enum err vault_unseal_message(const struct vault *vault, struct slice context,
+                              struct slice sealed, struct buf *out)
+{
+    unsigned char *bytes = mem_alloc(sealed.len + 1);
+    size_t len;
+    bool is_whole = sealed.len < INT_MAX && context.len < INT_MAX &&
+                    text_from_base64url(sealed, bytes, &len) == OK && len &&
+                    nonce_place(bytes, len);
+    const struct key *key = is_whole ? key_here(vault, bytes) : NULL;
+    bool opened = key && open_with(vault, key, context, bytes, len, out);
     free(bytes);
     return opened ? OK : ERR_INVALID;
 }

@@ -67,6 +67,10 @@ void vault_seal(const struct vault *vault, struct slice context, struct slice pl
 enum err vault_unseal(struct vault *vault, struct slice context, struct slice sealed,
                       struct buf *out);
 
+/* The same for a message of another process, which shows nothing about the database's key. */
+enum err vault_unseal_message(const struct vault *vault, struct slice context,
+                              struct slice sealed, struct buf *out);
+
 /* Explains why a sealed value did not open, and what to do: "<what> does not open: …". */
 enum err vault_explain(const struct vault *vault, struct slice sealed, const char *what,
                        struct failure *why);

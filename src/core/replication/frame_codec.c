@@ -6,7 +6,11 @@
 #include "core/replication/pack.h"
 #include "core/replication/run_codec.h"
 
-enum { KIND_MOST = 1 << 16, END_MOST = REPL_WHY_MAX - 1 };
+enum {
+    KIND_MOST = 1 << 16,
+    END_MOST = REPL_WHY_MAX - 1,
+    PROGRAM_MOST = REPL_PROGRAM_MAX - 1,
+};
 
 /* take returns false if the frame had something unknown that was left out. */
 struct frame_kind {
@@ -202,6 +206,75 @@ static bool take_dropped(struct cursor *in, struct repl_frame *frame)
     return true;
 }
 
+/* ---- reports ---- */
+
+static void pack_report(msgpack_packer *packer, const struct repl_frame *frame)
+{
+    const struct repl_report *report = &frame->report;
+    pack_bytes(packer, slice_of(report->program));
+    msgpack_pack_uint32(packer, report->is_current);
+    msgpack_pack_uint64(packer, report->taken);
+    msgpack_pack_int64(packer, report->lag_ms);
+}
+
+static bool take_report(struct cursor *in, struct repl_frame *frame)
+{
+    struct repl_report *report = &frame->report;
+    take_short(in, report->program, PROGRAM_MOST);
+    report->is_current = take_number(in, 1);
+    report->taken = take_number(in, UINT64_MAX);
+    report->lag_ms = take_signed(in, 0, INT64_MAX);
+    return true;
+}
+
+static void pack_uses(msgpack_packer *packer, const struct repl_frame *frame)
+{
+    const struct repl_uses *uses = &frame->uses;
+    assert(uses->count <= REPL_USES_MAX);
+    msgpack_pack_array(packer, 2 * uses->count);
+    for (size_t i = 0; i < uses->count; i++) {
+        pack_bytes(packer, (struct slice){ (const char *)uses->list[i].hash, HASH_LEN });
+        msgpack_pack_int64(packer, uses->list[i].used_at);
+    }
+}
+
+static void take_use(struct cursor *in, struct repl_use *use)
+{
+    struct slice hash = take_bytes(in, HASH_LEN);
+    in->failed |= hash.len != HASH_LEN;
+    if (!in->failed)
+        memcpy(use->hash, hash.ptr, HASH_LEN);
+    use->used_at = take_signed(in, 0, INT64_MAX);
+}
+
+static bool take_uses(struct cursor *in, struct repl_frame *frame)
+{
+    struct repl_uses *uses = &frame->uses;
+    size_t values = take_array(in, 2 * REPL_USES_MAX);
+    in->failed |= values % 2;
+    if (in->failed)
+        return true;
+    uses->count = values / 2;
+    uses->list = mem_alloc(uses->count * sizeof(uses->list[0]));
+    for (size_t i = 0; i < uses->count; i++)
+        take_use(in, &uses->list[i]);
+    return true;
+}
+
+static void pack_command(msgpack_packer *packer, const struct repl_frame *frame)
+{
+    msgpack_pack_uint64(packer, frame->command.number);
+    pack_bytes(packer, bytes_slice(frame->command.text));
+}
+
+static bool take_command(struct cursor *in, struct repl_frame *frame)
+{
+    frame->command.number = take_number(in, UINT64_MAX);
+    frame->command.text = take_copy(in);
+    in->failed |= !frame->command.text;
+    return true;
+}
+
 /* ---- changes ---- */
 
 static void pack_run(msgpack_packer *packer, const struct repl_frame *frame)
@@ -275,6 +348,10 @@ static const struct frame_kind kinds[REPL_KINDS] = {
     [REPL_SUM] = { "sum", REPL_NEEDS_NOTHING, 4, pack_sum, take_sum },
     [REPL_END] = { "end", REPL_NEEDS_KIND, 1, pack_end, take_end },
     [REPL_DROPPED] = { "dropped", REPL_NEEDS_NOTHING, 1, pack_dropped, take_dropped },
+    [REPL_REPORT] = { "report", REPL_NEEDS_NOTHING, 4, pack_report, take_report },
+    [REPL_USES] = { "uses", REPL_NEEDS_NOTHING, 1, pack_uses, take_uses },
+    [REPL_COMMAND] = { "command", REPL_NEEDS_NOTHING, 2, pack_command, take_command },
+    [REPL_ANSWER] = { "answer", REPL_NEEDS_NOTHING, 2, pack_command, take_command },
 };
 
 enum { HEAD_VALUES = 2 };

@@ -10,6 +10,9 @@ void repl_frame_finish(struct repl_frame *frame)
     case REPL_CHANGE: run_finish(&frame->run.run); break;
     case REPL_DOCUMENT: document_finish(&frame->document.document); break;
     case REPL_POSITIONS: free(frame->positions.list); break;
+    case REPL_USES: free(frame->uses.list); break;
+    case REPL_COMMAND:
+    case REPL_ANSWER: bytes_unref(frame->command.text); break;
     default: break;
     }
     frame->kind = REPL_NONE;

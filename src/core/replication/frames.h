@@ -1,8 +1,8 @@
 /* frames.h - the frames of replication between gateways, as values.
  *
- *   follower ── hello, ask ───────────────────────────────────────────────► leader
+ *   follower ── hello, ask, report, uses, command ─────────────────────────► leader
  *            ◄── hello, positions, before, change, document, passed, floor,
- *                beat, sum, dropped, end ────────────────────────────────────
+ *                beat, sum, dropped, answer, end ────────────────────────────
  *
  * The follower opens the connection, and says hello first. The leader answers with its own
  * hello and the positions of all environments; from then on it sends everything that it
@@ -10,19 +10,23 @@
  * a moment of the follower's own clock. Whatever was applied before a beat was sent arrives
  * before it.
  *
- * A packet (payload, output, error, metadata) travels only in the change that wrote it.
- * frame_codec.h reads and writes frames as bytes. */
+ * A packet (payload, output, error, metadata) travels only in the change that wrote it. A
+ * leader of version 1 skips reports and uses, and answers no command. frame_codec.h reads and writes frames as bytes. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/vault/vault.h"
 #include "runcast/store.h"
 
 enum {
     REPL_VERSION_LEAST = 1, /* the versions that this program speaks */
-    REPL_VERSION = 1,
+    REPL_VERSION = 2,
+    REPL_VERSION_COMMANDS = 2, /* from this one on, a leader answers commands */
     REPL_POSITIONS_MAX = 1000, /* in one frame */
+    REPL_USES_MAX = 500,       /* in one frame */
+    REPL_PROGRAM_MAX = 32,     /* bytes of a program's version, with the terminating zero */
     REPL_WHY_MAX = 128,        /* bytes of a reason, with the terminating zero */
     /* Marks of a run that travels with all its packets. */
     REPL_PACKETS = MARK_PAYLOAD | MARK_METADATA | MARK_OUTPUT,
@@ -43,6 +47,10 @@ enum repl_kind {
     REPL_SUM,
     REPL_END,
     REPL_DROPPED,
+    REPL_REPORT,
+    REPL_USES,
+    REPL_COMMAND,
+    REPL_ANSWER,
     REPL_KINDS
 };
 
@@ -118,6 +126,32 @@ struct repl_dropped {
     uint32_t env;
 };
 
+/* A follower reports about itself, about once a second. */
+struct repl_report {
+    char program[REPL_PROGRAM_MAX]; /* its version */
+    bool is_current;                /* it trusts its memory */
+    uint64_t taken; /* changes of runs that came by this connection and are in memory */
+    int64_t lag_ms; /* from its last ask to the beat that answered it */
+};
+
+/* The last request with a credential at a follower. */
+struct repl_use {
+    unsigned char hash[HASH_LEN]; /* of the key or token */
+    int64_t used_at;              /* Unix ms */
+};
+
+struct repl_uses {
+    struct repl_use *list; /* mem_alloc'd when read */
+    size_t count;
+};
+
+/* A subcommand for the leader, as REPL_COMMAND, and its output, as REPL_ANSWER. The text is
+ * sealed (server/peers/leader_commands.h). */
+struct repl_command {
+    uint64_t number; /* counts up */
+    struct bytes *text;
+};
+
 /* The sender ends the connection. */
 struct repl_end {
     char why[REPL_WHY_MAX];
@@ -136,6 +170,9 @@ struct repl_frame {
         struct store_position floor;
         struct repl_sum sum;
         struct repl_dropped dropped;
+        struct repl_report report;
+        struct repl_uses uses;
+        struct repl_command command; /* REPL_COMMAND, REPL_ANSWER */
         struct repl_end end;
     };
 };

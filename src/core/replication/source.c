@@ -115,6 +115,8 @@ static void join(struct source *source, struct source_follower *follower)
         arm(source);
     sum_all(source);
     follower->is_on = true;
+    follower->joined_ms = loop_wall_ms(source->loop);
+    follower->joined_at = source->changes;
     list_append(&source->followers, &follower->link);
 }
 
@@ -124,6 +126,8 @@ void source_leave(struct source *source, struct source_follower *follower)
         return;
     follower->is_on = false;
     list_remove(&follower->link);
+    if (source->options.left)
+        source->options.left(source->options.owner, follower);
     if (list_empty(&source->followers))
         stop_sums(source);
 }
@@ -207,14 +211,37 @@ static void answer_ask(struct source *source, struct source_follower *follower,
         send(source, follower, &frame);
 }
 
+static void note_report(struct source *source, struct source_follower *follower,
+                        const struct repl_report *report)
+{
+    uint64_t sent = source->changes - follower->joined_at;
+    follower->report = *report;
+    follower->behind = sent > report->taken ? sent - report->taken : 0;
+    follower->reported_ms = loop_now_ms(source->loop);
+}
+
+/* Takes a frame that a follower sends after its hello. */
+static bool take(struct source *source, struct source_follower *follower,
+                 const struct repl_frame *frame)
+{
+    switch (frame->kind) {
+    case REPL_ASK: answer_ask(source, follower, frame->ask.number); return true;
+    case REPL_REPORT: note_report(source, follower, &frame->report); return true;
+    case REPL_USES:
+    case REPL_COMMAND:
+        if (source->options.take)
+            source->options.take(source->options.owner, follower, frame);
+        return true;
+    default: return false;
+    }
+}
+
 void source_receive(struct source *source, struct source_follower *follower,
                     const struct repl_frame *frame)
 {
     if (frame->kind == REPL_HELLO)
         answer_hello(source, follower, &frame->hello);
-    else if (frame->kind == REPL_ASK && follower->is_on)
-        answer_ask(source, follower, frame->ask.number);
-    else
+    else if (!follower->is_on || !take(source, follower, frame))
         end(source, follower, "an unexpected frame");
 }
 
@@ -273,6 +300,7 @@ void source_apply(struct source *source, const struct run *before,
     }
     if (before && run_is_final(before))
         send_run(source, REPL_BEFORE, change->env, before, REPL_PACKETS);
+    source->changes++;
     send_run(source, REPL_CHANGE, change->env, &change->run,
              change->expected ? change->marks : change->marks | REPL_PACKETS);
 }

@@ -4,6 +4,7 @@
  *   changes as they are applied: engine, accounts, retention ─► every follower
  *   ask ─► beat, unless this leader is in doubt
  *   every 10 s ─► sums of the environments that have changed since the last ones
+ *   report of a follower ─► how far it is behind
  *
  * The stream is ordered: each frame is true at its place in the order. The leader never
  * waits for a follower. Without followers, a change costs one comparison. Values in and out:
@@ -17,9 +18,14 @@
 
 /* Embedded in a connection, zeroed. It is a follower once its hello was accepted. */
 struct source_follower {
-    bool is_on;       /* it gets what is applied */
-    uint64_t gateway; /* store_gateway::id */
-    struct list link; // source::followers; linked while is_on
+    bool is_on;                /* it gets what is applied */
+    uint64_t gateway;          /* store_gateway::id */
+    int64_t joined_ms;         /* when its hello was accepted; Unix ms */
+    uint64_t joined_at;        /* source::changes then */
+    struct repl_report report; /* the last one */
+    uint64_t behind;           /* changes of runs that it lacked then */
+    int64_t reported_ms;       /* when it arrived, monotonic; 0: none has */
+    struct list link;          // source::followers; linked while is_on
 };
 
 struct source_options {
@@ -35,6 +41,10 @@ struct source_options {
     struct environment *(*next)(void *owner, uint32_t *at);
     /* Returns for how long from now this leader trusts itself; 0: it is in doubt. */
     int64_t (*left_ms)(void *owner);
+    /* A follower has sent REPL_USES or REPL_COMMAND. Borrows the frame. NULL: not needed. */
+    void (*take)(void *owner, struct source_follower *from, const struct repl_frame *frame);
+    /* A follower has left; a response to its command has no receiver. NULL: not needed. */
+    void (*left)(void *owner, struct source_follower *follower);
     void *owner;
 };
 
@@ -42,6 +52,7 @@ struct source {
     struct loop *loop;
     struct source_options options;
     struct list followers; // source_follower::link
+    uint64_t changes;      /* of runs, sent to all followers so far */
 
     /* Private to source.c. */
     struct timer timer;      /* for the next sums, while there are followers */

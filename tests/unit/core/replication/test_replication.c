@@ -79,6 +79,34 @@ static void next_connection_continues_from_memory(void **state)
     assert_same_run(scene, "run_2");
 }
 
+static void report(struct replication_scene *scene, uint64_t taken)
+{
+    struct repl_frame frame = { .kind = REPL_REPORT,
+                                .report = { .program = "9.9.9", .taken = taken } };
+    source_receive(&scene->source, &scene->follower, &frame);
+}
+
+static void leader_knows_how_far_a_follower_is_behind(void **state)
+{
+    struct replication_scene *scene = *state;
+    create(scene->world, "run_1", "a"); /* before it joins: not counted */
+    scene_connect(scene);
+    assert_int_equal(scene->follower.reported_ms, 0);
+    report(scene, 0);
+    assert_int_equal(scene->follower.behind, 0);
+    change(scene->world, "run_1", 2);
+    change(scene->world, "run_1", 3);
+    report(scene, 0);
+    assert_int_equal(scene->follower.behind, 2);
+    assert_true(scene->follower.reported_ms > 0);
+    assert_string_equal(scene->follower.report.program, "9.9.9");
+    report(scene, 2);
+    assert_int_equal(scene->follower.behind, 0);
+    report(scene, 3); /* it is not ahead of the leader, whatever it reports */
+    assert_int_equal(scene->follower.behind, 0);
+    assert_string_equal(scene->ended, "");
+}
+
 /* ---- catching up ---- */
 
 static void frames_wait_while_the_database_is_read(void **state)
@@ -671,6 +699,7 @@ int main(void)
         TEST(packets_travel_only_in_the_change_that_wrote_them),
         TEST(change_of_an_evicted_run_comes_with_its_state_before),
         TEST(next_connection_continues_from_memory),
+        TEST(leader_knows_how_far_a_follower_is_behind),
         TEST(frames_wait_while_the_database_is_read),
         TEST(too_many_waiting_bytes_end_the_connection),
         TEST(short_frames_count_with_the_memory_that_they_take),
