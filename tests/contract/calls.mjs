@@ -108,6 +108,7 @@ export const calls = {
   retrieve_batch_results_v1: (w) => w.get(`/api/v1/batches/${w.batch}/results`),
 
   // queues, bulk actions
+  list_gateways_v1: (w) => w.get("/api/v1/gateways", pat(w)),
   environment_stats_v1: async (w) => { await w.get("/api/v1/environments/stats"); await w.get("/api/v1/environments/stats?since=1h"); await w.get("/api/v1/environments/stats?since=soon"); },
   list_queues_v1: async (w) => { await w.get("/api/v1/queues?page=1&perPage=2"); await w.get("/api/v1/queues?page=0"); },
   retrieve_queue_v1: async (w) => { for (const rest of ["", "&concurrencyKey=k"]) await w.get(`${queue}?type=task${rest}`); await w.get("/api/v1/queues/nobody"); },
@@ -324,6 +325,7 @@ export const calls = {
   health: (w) => w.get("/healthz", { key: null }),
   readiness: (w) => w.get("/readyz", { key: null }),
   metrics: (w) => w.get("/metrics", { key: metricsToken }),
+  gateways: (w) => w.get("/gateways", { key: metricsToken }),
   openapi: (w) => w.get("/openapi.json", { key: null }),
   page: (w) => w.get("/", { key: null }),
   page_of_tokens: (w) => w.get("/account/tokens", { key: null }),

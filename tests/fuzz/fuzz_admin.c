@@ -19,7 +19,8 @@
 
 #include "base/list.h"
 #include "net/http/server_state.h"
-#include "server/gateway/admin_socket.h"
+#include "server/operator/admin_socket.h"
+#include "server/operator/operator_call.h"
 #include "server/subcommands.h"
 #include "server/upkeep/key_rotation.h"
 #include "tests/fuzz/judge.h"
@@ -34,6 +35,7 @@ enum {
 
 struct office {
     struct api_world world;
+    struct operators *operators;
     struct admin *admin;
     struct rotate *rotate;
     char folder[64], path[80];
@@ -47,15 +49,18 @@ static void office_open(struct office *office)
     snprintf(office->folder, sizeof(office->folder), "/tmp/fuzz_admin.XXXXXX");
     assert(mkdtemp(office->folder));
     snprintf(office->path, sizeof(office->path), "%s/admin.sock", office->folder);
-    struct admin_options options = { .commands = subcommands,
-                                     .accounts = world->accounts,
-                                     .writer = world->writer,
-                                     .url = "http://127.0.0.1:3030" };
-    enum err refused =
-        admin_create(&world->net.world.uv, office->path, &options, &office->admin, &why);
+    struct operators_options options = { .commands = subcommands,
+                                         .accounts = world->accounts,
+                                         .writer = world->writer,
+                                         .name = "fuzzed",
+                                         .url = "http://127.0.0.1:3030" };
+    office->operators = operators_create(&options);
+    enum err refused = admin_create(&world->net.world.uv, office->path, office->operators,
+                                    &office->admin, &why);
     assert(!refused);
+    operators_lead(office->operators);
     office->rotate = rotate_create(world->engine, world->accounts);
-    admin_serve_leader(office->admin, office->rotate, NULL);
+    operators_serve(office->operators, office->rotate, NULL);
 }
 
 static void office_close(struct office *office)
@@ -66,6 +71,7 @@ static void office_close(struct office *office)
         api_world_settle(&office->world);
     }
     admin_destroy(office->admin);
+    operators_destroy(office->operators);
     rotate_destroy(office->rotate);
     api_world_settle(&office->world);
     api_world_close(&office->world);

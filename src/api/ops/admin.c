@@ -1,5 +1,7 @@
-/* admin.c - the routes for operators: health, readiness, metrics and /openapi.json. */
+/* admin.c - the routes for operators: health, readiness, metrics, gateways and
+ * /openapi.json. */
 #include "api/ops/admin_access.h"
+#include "api/ops/gateways_query.h"
 #include "api/ops/scrape.h"
 #include "api/ops/unready.h"
 #include "api/request/call.h"
@@ -51,6 +53,16 @@ static enum err show_metrics(struct api_call *call)
     return OK;
 }
 
+static enum err show_gateways(struct api_call *call)
+{
+    if (!call->x->admin && !admin_has_metrics_token(call))
+        return explain(&call->why, ERR_UNAUTHORIZED,
+                       "The gateways and their addresses are listed at --admin-listen (by "
+                       "default metrics.sock in the data directory); this address needs "
+                       "RUNCAST_METRICS_TOKEN as bearer token");
+    return gateways_list(call, true);
+}
+
 static enum err show_openapi(struct api_call *call)
 {
     api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
@@ -76,6 +88,12 @@ static const struct route routes[] = {
       .summary = "Metrics in the text form of Prometheus, for the metrics token",
       .gives = "text/plain",
       .reply = "string",
+      .also = "401" },
+    { .method = HTTP_GET_, .path = "/gateways",
+      .handle = show_gateways,
+      .id = "gateways",
+      .summary = "The gateways on the database with their addresses, for the metrics token",
+      .reply = "Gateways",
       .also = "401" },
     { .method = HTTP_GET_, .path = "/openapi.json",
       .handle = show_openapi,

@@ -84,6 +84,7 @@ struct api_call {
 struct certificates;
 struct early_call;
 struct forwarded;
+struct gateways_query;
 struct relay_pool;
 struct api_options {
     const char *public_url; /* "": the request's Host */
@@ -124,6 +125,9 @@ struct api_options {
     /* Returns the connections to the gateway that leads; NULL: none now. Called with the owner.
      * NULL: this gateway forwards no calls. */
     struct relay_pool *(*leader)(void *owner);
+    /* Lists the gateways on the database, with the owner (api/ops/gateways_query.h). NULL: not
+     * possible. */
+    void (*list_gateways)(void *owner, struct gateways_query *query);
     struct account_writer *writer;
     struct request_log *request_log; /* NULL: none */
     void *owner;                     /* the creator of the api */

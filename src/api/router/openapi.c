@@ -25,6 +25,7 @@ static const struct {
     { "streams", "Data streams between tasks and readers" },
     { "waitpoints", "Tokens and timers that runs wait for" },
     { "workers", "Calls from workers" },
+    { "gateways", "The gateways on the database" },
     { "admin", "The gateway itself" },
 };
 

@@ -18,11 +18,11 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/vault/secret.h"
-#include "server/gateway/admin_socket.h"
 #include "server/gateway/data_directory.h"
 #include "server/gateway/gateway.h"
 #include "server/gateway/health.h"
 #include "server/memory/load.h"
+#include "server/operator/admin_socket.h"
 #include "store/sqlite/sqlite_store.h"
 
 struct lone_command {
@@ -273,41 +273,46 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
 
 /* ---- key rotation ---- */
 
+/* Sends a line that only a running gateway can carry out. without: what to do if none runs. */
+static enum err ask_running(const struct config *config, const char *line,
+                            const char *without, FILE *out, struct failure *why)
+{
+    char *path = gateway_path(config, "admin.sock");
+    enum err refused = admin_ask(path, line, out, why);
+    free(path);
+    if (refused != ERR_NOT_FOUND)
+        return refused;
+    if (stands_by(config))
+        return explain_standby(config, why);
+    return explain(why, ERR_NOT_FOUND, "no gateway serves the data in %s; %s", config->data,
+                   without);
+}
+
 enum err gateway_rotate_vault(const struct config *config, FILE *out, struct failure *why)
 {
-    char request[128];
-    char *path = gateway_path(config, "admin.sock");
-    snprintf(request, sizeof(request), "vault rotate %s", config->next_encryption_key);
-    enum err refused = admin_ask(path, request, out, why);
-    secret_wipe(request, sizeof(request));
-    free(path);
-    if (refused == ERR_NOT_FOUND && stands_by(config))
-        return explain_standby(config, why);
-    if (refused == ERR_NOT_FOUND)
-        return explain(why, ERR_NOT_FOUND,
-                       "no gateway serves the data in %s; start it first: a running "
-                       "gateway rotates its key",
-                       config->data);
+    char line[128];
+    snprintf(line, sizeof(line), "vault rotate %s", config->next_encryption_key);
+    enum err refused = ask_running(
+        config, line, "start it first: a running gateway rotates its key", out, why);
+    secret_wipe(line, sizeof(line));
     return refused;
 }
 
-/* ---- the lead ---- */
+/* ---- the gateways of a database ---- */
 
 enum err gateway_pass_lead(const struct config *config, FILE *out, struct failure *why)
 {
-    char request[128];
-    char *path = gateway_path(config, "admin.sock");
-    snprintf(request, sizeof(request), "lead %s", config->said.argument);
-    enum err refused = admin_ask(path, request, out, why);
-    free(path);
-    if (refused == ERR_NOT_FOUND && stands_by(config))
-        return explain_standby(config, why);
-    if (refused == ERR_NOT_FOUND)
-        return explain(why, ERR_NOT_FOUND,
-                       "no gateway serves the data in %s; run this on the machine of the "
-                       "leading gateway",
-                       config->data);
-    return refused;
+    char line[128];
+    snprintf(line, sizeof(line), "lead %s", config->said.argument);
+    return ask_running(config, line, "run this on the machine of a running gateway", out,
+                       why);
+}
+
+enum err gateway_list_all(const struct config *config, FILE *out, struct failure *why)
+{
+    const char *line = said_option(&config->said, "--json") ? "gateways json" : "gateways";
+    return ask_running(config, line, "run this on the machine of a running gateway", out,
+                       why);
 }
 
 /* ---- a database that was copied back ---- */

@@ -28,7 +28,7 @@
 #include "base/metrics.h"
 #include "server/config/config_listen.h"
 #include "server/config/config_tls.h"
-#include "server/gateway/admin_socket.h"
+#include "server/gateway/api_settings.h"
 #include "server/gateway/command.h"
 #include "server/gateway/connection_shares.h"
 #include "server/gateway/data_directory.h"
@@ -37,6 +37,7 @@
 #include "server/gateway/supervise_token.h"
 #include "server/memory/load.h"
 #include "server/memory/replication.h"
+#include "server/operator/operating.h"
 #include "server/upkeep/key_rotation.h"
 #include "server/upkeep/retention.h"
 #include "store/lead/leading.h"
@@ -70,7 +71,7 @@ struct gateway {
     struct request_log *request_log;
     struct certificates *certificates; /* NULL: no address speaks TLS */
     struct server *server;
-    struct admin *admin;
+    struct operating *operating;
     struct retain *retain;
     struct rotate *rotate;
     struct replication *replication; /* NULL: peer-listen is not set */
@@ -126,7 +127,7 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     if (gateway->phase != PHASE_STARTING)
         return;
     gateway->rotate = rotate_create(gateway->engine, gateway->accounts);
-    admin_serve_leader(gateway->admin, gateway->rotate, gateway->leading);
+    operating_serve(gateway->operating, gateway->rotate, gateway->leading);
     gateway->phase = PHASE_READY;
     leading_loaded(gateway->leading);
     replication_lead(gateway->replication, gateway->retain);
@@ -225,38 +226,40 @@ static bool was_left(void *owner, uint32_t number)
     return follower && follower_was_left(follower, number);
 }
 
-/* Copies settings into options; texts are borrowed from the config. */
-static void set_options(const struct config *config, struct api_options *options)
+/* ---- operators ---- */
+
+static enum err send_command(void *owner, struct leader_command *command, struct slice line,
+                             struct failure *why)
 {
-    options->public_url = config->public_url;
-    options->allow_origin = config->allow_origin;
-    options->data = config->data;
-    options->metrics_token = config->metrics_token;
-    options->dashboard = strcmp(config->dashboard, "off") != 0;
-    options->dashboard_is_admins = !strcmp(config->dashboard, "admin");
-    options->subscriptions_max = config->subscriptions;
-    options->batch_memory = config->batch_memory;
-    options->schedules_max = config->schedules;
-    options->branches_max = config->branches;
-    options->user_projects = config->user_projects;
-    options->user_organizations = config->user_organizations;
-    options->stream_memory = config->stream_memory;
-    options->trace_rows = config->run_log_rows;
-    options->trace_bytes = config->run_log_bytes;
-    options->trace_share = config->log_share;
-    options->project_trace_share = config->project_log_share;
-    options->stream_bytes = config->stream_bytes;
-    options->storage_quota = config->storage_quota;
-    options->dequeue_wait_ms = config->dequeue_wait_ms;
-    options->drain_timeout_ms = config->drain_timeout_ms;
-    options->deploy_bundle = config->deploy_bundle;
-    options->deploy_hold_ms = config->deploy_hold_ms;
-    options->deploy_timeout_ms = config->deploy_timeout_ms;
-    options->keep_versions = config->keep_versions;
-    options->executes = config->execute && config->builders;
-    options->rate_limit = config->rate_limit;
-    connection_shares_set(config, options);
+    return replication_command(((struct gateway *)owner)->replication, command, line, why);
 }
+
+static void reply(void *owner, struct source_follower *to, const struct repl_frame *frame)
+{
+    replication_reply(((struct gateway *)owner)->replication, to, frame);
+}
+
+static void list_gateways(void *owner, struct gateways_query *query)
+{
+    operating_list(((struct gateway *)owner)->operating, query);
+}
+
+static struct operating *create_operating(struct gateway *gateway)
+{
+    const struct operating_options options = { .commands = gateway->config->commands,
+                                               .accounts = gateway->accounts,
+                                               .writer = gateway->writer,
+                                               .vault = gateway->vault,
+                                               .name = gateway->name,
+                                               .peer_url = gateway->peer_url,
+                                               .url = gateway->urls.dashboard_url,
+                                               .send = send_command,
+                                               .reply = reply,
+                                               .owner = gateway };
+    return operating_create(gateway->loop, &options);
+}
+
+/* ---- the parts ---- */
 
 static struct api_options api_options_of(const struct gateway *gateway)
 {
@@ -265,10 +268,11 @@ static struct api_options api_options_of(const struct gateway *gateway)
                                    .certificates = gateway->certificates,
                                    .why_not = why_not,
                                    .leader = *gateway->config->peer_listen ? leader : NULL,
+                                   .list_gateways = list_gateways,
                                    .writer = gateway->writer,
                                    .request_log = gateway->request_log,
                                    .owner = (void *)gateway };
-    set_options(gateway->config, &options);
+    api_settings_copy(gateway->config, &options);
     return options;
 }
 
@@ -299,6 +303,7 @@ static void create_parts(struct gateway *gateway)
                                      .ask = ask,
                                      .was_left = was_left,
                                      .owner = gateway };
+    gateway->operating = create_operating(gateway);
     gateway->request_log = request_log_create(
         gateway->loop, (enum request_log_mode)config_log_requests(config));
     struct api_options api = api_options_of(gateway);
@@ -311,6 +316,14 @@ static void create_parts(struct gateway *gateway)
                               gateway->accounts, &api);
 }
 
+static enum err listen_to_operators(struct gateway *gateway, struct failure *why)
+{
+    char *path = gateway_path(gateway->config, "admin.sock");
+    enum err refused = operating_listen(gateway->operating, path, why);
+    free(path);
+    return refused;
+}
+
 static void on_accounts_loaded(struct load_accounts *load, enum err status)
 {
     struct gateway *gateway = container_of(load, struct gateway, load_accounts);
@@ -321,12 +334,8 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
         return;
     }
     if (!status) {
-        char *path = gateway_path(gateway->config, "admin.sock");
-        struct admin_options options = { gateway->config->commands, gateway->accounts,
-                                         gateway->writer, gateway->urls.dashboard_url };
-        status =
-            admin_create(loop_uv(gateway->loop), path, &options, &gateway->admin, &why);
-        free(path);
+        operating_lead(gateway->operating);
+        status = listen_to_operators(gateway, &why);
     }
     if (!status && gateway->config->execute)
         status = supervise_token_serve(gateway->config, gateway->accounts, &why);
@@ -392,8 +401,11 @@ static void on_taken(void *owner)
 static void on_standby(void *owner)
 {
     struct gateway *gateway = owner;
+    struct failure why;
     server_accept(gateway->server);
     replication_stand_by(gateway->replication, gateway->leading);
+    if (gateway->replication && listen_to_operators(gateway, &why))
+        log_warn("cannot listen for subcommands", "reason", why.text, NULL);
     if (gateway->events.on_standby)
         gateway->events.on_standby(gateway->events.owner);
 }
@@ -424,6 +436,7 @@ static void begin_drain(struct gateway *gateway, int64_t timeout_ms)
 /* Stops work that this process starts by itself: the store would refuse it from now on. */
 static void stop_own_work(struct gateway *gateway)
 {
+    operating_serve(gateway->operating, NULL, NULL);
     engine_stop(gateway->engine);
     schedules_stop(gateway->schedules);
 }
@@ -492,6 +505,7 @@ static enum err begin_replication(struct gateway *gateway, struct failure *why)
                                            .accounts = gateway->accounts,
                                            .writer = gateway->writer,
                                            .api = gateway->api,
+                                           .operating = gateway->operating,
                                            .calls = api_handler(),
                                            .on_loaded = on_memory_loaded,
                                            .on_other_history = on_other_history,
@@ -646,7 +660,7 @@ static void close_store(struct gateway *gateway)
     }
     log_decision("drain step", NULL, NULL, "no commit is in flight", "step",
                  "the store is closed", NULL);
-    admin_destroy(gateway->admin);
+    operating_destroy(gateway->operating);
     gateway->store->owner = gateway;
     gateway->store->ops->close(gateway->store, on_store_closed);
 }

@@ -68,6 +68,9 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
 /* The same for `runcast dashboard`; opens the link if there is a desktop. */
 enum err gateway_dashboard(const struct config *config, FILE *out, struct failure *why);
 
+/* Lists the gateways on the database, asked at a running one. */
+enum err gateway_list_all(const struct config *config, FILE *out, struct failure *why);
+
 /* Work on the whole data directory, in this process, whether or not a gateway is running.
  * ERR_CANCELED: stopped by a signal. db check: ERR_INVALID if there are findings. */
 enum err gateway_backup(const struct config *config, FILE *out, struct failure *why);
@@ -84,6 +87,6 @@ enum err gateway_restored(const struct config *config, FILE *out, struct failure
  * that it generates. out gets the output of `vault rotate`. */
 enum err gateway_rotate_vault(const struct config *config, FILE *out, struct failure *why);
 
-/* Makes the running gateway, which leads, hand the lead over. out gets the output of
+/* Makes the gateway that leads hand the lead over. out gets the output of
  * `lead`. */
 enum err gateway_pass_lead(const struct config *config, FILE *out, struct failure *why);

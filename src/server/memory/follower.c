@@ -134,6 +134,12 @@ uint64_t follower_ask(struct follower *follower)
     return replica_ask(replica_of(follower));
 }
 
+enum err follower_command(struct follower *follower, struct leader_command *command,
+                          struct slice line, struct failure *why)
+{
+    return following_command(follower->following, command, line, why);
+}
+
 /* ---- environments ---- */
 
 /* The leader may still have one that was archived. */

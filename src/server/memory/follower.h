@@ -14,6 +14,7 @@
 #include "accounts/account_writer.h"
 #include "core/engine/engine.h"
 #include "net/client/trust.h"
+#include "server/peers/leader_commands.h"
 #include "store/lead/leading.h"
 
 struct api;
@@ -51,6 +52,10 @@ bool follower_knows_newest(const struct follower *follower);
 
 /* Asks the leader for its position, and returns the number of the question (certainty::ask). */
 uint64_t follower_ask(struct follower *follower);
+
+/* Sends a subcommand to the leader, as following_command does. */
+enum err follower_command(struct follower *follower, struct leader_command *command,
+                          struct slice line, struct failure *why);
 
 /* Returns true if the leader does not have the environment any more (engine_options). */
 bool follower_was_left(const struct follower *follower, uint32_t number);

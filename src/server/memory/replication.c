@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "server/config/config_listen.h"
+#include "server/operator/operating.h"
 #include "server/peers/serving.h"
 #include "server/upkeep/retention.h"
 
@@ -103,6 +104,7 @@ void replication_end(struct replication *replication, const char *why)
     engine_on_change(replication->options.engine, NULL, NULL);
     engine_on_drop(replication->options.engine, NULL, NULL);
     account_writer_on_change(replication->options.writer, NULL, NULL);
+    operating_follow(replication->options.operating, NULL);
     if (replication->serving)
         serving_end(replication->serving, why);
     end_following(replication, why);
@@ -153,6 +155,15 @@ void replication_stand_by(struct replication *replication, const struct leading 
 struct follower *replication_follower(const struct replication *replication)
 {
     return replication ? replication->follower : NULL;
+}
+
+enum err replication_command(struct replication *replication,
+                             struct leader_command *command, struct slice line,
+                             struct failure *why)
+{
+    if (replication && replication->follower)
+        return follower_command(replication->follower, command, line, why);
+    return explain(why, ERR_DRAINING, "no leading gateway is connected; try again");
 }
 
 /* ---- calls for the leader ---- */
@@ -215,6 +226,23 @@ static int64_t left_ms(void *owner)
     return leading_left_ms(((struct replication *)owner)->leading);
 }
 
+static void on_take(void *owner, struct source_follower *from,
+                    const struct repl_frame *frame)
+{
+    operating_take(((struct replication *)owner)->options.operating, from, frame);
+}
+
+static void on_left(void *owner, struct source_follower *follower)
+{
+    operating_leave(((struct replication *)owner)->options.operating, follower);
+}
+
+void replication_reply(struct replication *replication, struct source_follower *to,
+                       const struct repl_frame *frame)
+{
+    serving_send(replication->serving, to, frame);
+}
+
 bool replication_take_lead(struct replication *replication, const struct leading *leading)
 {
     if (!replication)
@@ -240,10 +268,13 @@ void replication_lead(struct replication *replication, struct retain *retain)
                                          store->ops->position(store, ENV_INSTALLATION).seq,
                                      .next = next_environment,
                                      .left_ms = left_ms,
+                                     .take = on_take,
+                                     .left = on_left,
                                      .owner = replication };
     memcpy(source.head.epoch, store->epoch, sizeof(source.head.epoch));
     end_following(replication, "this gateway leads");
     serving_begin(replication->serving, &source);
+    operating_follow(options->operating, serving_source(replication->serving));
     engine_on_change(options->engine, on_change, replication);
     engine_on_drop(options->engine, on_drop, replication);
     account_writer_on_change(options->writer, on_account_change, replication);

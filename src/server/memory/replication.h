@@ -8,12 +8,14 @@
 
 #include "accounts/account_writer.h"
 #include "core/engine/engine.h"
+#include "core/replication/source.h"
 #include "server/config/config.h"
 #include "server/memory/follower.h"
 #include "server/peers/forwarder.h"
 #include "store/lead/leading.h"
 
 struct certificates;
+struct operating;
 struct replication;
 struct retain;
 
@@ -26,7 +28,8 @@ struct replication_options {
     struct accounts *accounts;
     struct account_writer *writer;
     struct api *api;
-    struct http_handler calls; /* of the API, whose owner is api */
+    struct operating *operating; /* carries out the commands of followers */
+    struct http_handler calls;   /* of the API, whose owner is api */
     /* Memory has everything that the database has, after replication_take_lead. */
     void (*on_loaded)(void *owner, enum err status);
     /* The leader is of another history: what this gateway has in memory cannot be used, and
@@ -52,6 +55,15 @@ struct follower *replication_follower(const struct replication *replication);
 
 /* Returns the connections to the gateway that leads, for calls; NULL: none now. */
 struct relay_pool *replication_pool(const struct replication *replication);
+
+/* Sends a subcommand to the leader, as following_command does. */
+enum err replication_command(struct replication *replication,
+                             struct leader_command *command, struct slice line,
+                             struct failure *why);
+
+/* Sends a frame to a follower that has not left. */
+void replication_reply(struct replication *replication, struct source_follower *to,
+                       const struct repl_frame *frame);
 
 /* It takes the lead. If it has followed a leader, reads what memory lacks, calls
  * options.on_loaded, and returns true. Otherwise memory is empty. */

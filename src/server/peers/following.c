@@ -18,6 +18,7 @@ enum {
     LASTING_MS = 10 * 1000, /* after a connection of this time the pause is short again */
     LOG_AGAIN_MS = 60 * 1000,
     UNNAMED_MS = 10 * 1000, /* a leader that has just joined names its peer_url in time */
+    REPORT_MS = 1000,       /* between reports to the leader */
 };
 
 struct following {
@@ -34,6 +35,11 @@ struct following {
     bool was_current;   /* the replica has followed on this link; logged */
     bool ended;
     int64_t opened_ms, retry_ms, pause_ms;
+    uint32_t version;  /* of replication with this leader; 0: its hello has not arrived */
+    uint64_t received; /* changes of runs on this link */
+    int64_t lag_ms;    /* of the last answered ask */
+    int64_t report_ms; /* when the next report is due */
+    struct leader_commands commands;
     uint64_t answered; /* replica::answered, when note_lag has looked at it */
     char logged[160];  /* why it could not connect, when that was logged last */
     int64_t logged_ms;
@@ -88,7 +94,8 @@ static void note_lag(struct following *following)
         return;
     following->answered = replica->answered;
     int64_t asked_ms = replica->asked_at[replica->answered % REPLICA_ASKS];
-    metric_observe_us(H_REPLICATION_LAG, (loop_boot_ms(following->loop) - asked_ms) * 1000);
+    following->lag_ms = loop_boot_ms(following->loop) - asked_ms;
+    metric_observe_us(H_REPLICATION_LAG, following->lag_ms * 1000);
 }
 
 static void note_current(struct following *following)
@@ -114,12 +121,22 @@ static void report_end(const struct following *following)
         following->options.disconnected(following->options.owner);
 }
 
+static void end_commands(struct following *following)
+{
+    following->version = 0;
+    leader_commands_end(
+        &following->commands,
+        "the connection to the leading gateway was lost, and the command may "
+        "have taken effect; look, and then try again");
+}
+
 /* Ends trust with the connection, not when that has closed. */
 static void cut(struct following *following, const char *why)
 {
     replica_disconnected(&following->replica);
     peer_link_cut(following->link, why);
     report_end(following);
+    end_commands(following);
 }
 
 /* Doubles the pause, of which the last half is drawn: followers of a dead leader do not all
@@ -141,8 +158,21 @@ static void on_open(void *owner)
     struct following *following = owner;
     following->is_open = true;
     following->opened_ms = now_of(following);
+    following->received = 0;
     following->replica.options.gateway = following->options.me(following->options.owner);
     replica_connected(&following->replica);
+}
+
+/* Takes what the replica does not need to know. Returns false if the frame is for it. */
+static bool take_frame(struct following *following, const struct repl_frame *frame)
+{
+    if (frame->kind == REPL_HELLO)
+        following->version = frame->hello.newest;
+    following->received += frame->kind == REPL_CHANGE;
+    if (frame->kind != REPL_ANSWER)
+        return false;
+    leader_commands_take(&following->commands, &frame->command);
+    return true;
 }
 
 static void on_message(void *owner, struct slice message)
@@ -158,7 +188,10 @@ static void on_message(void *owner, struct slice message)
         }
         if (frame.kind == REPL_NONE)
             break;
-        replica_receive(&following->replica, &frame, left - message.len);
+        if (take_frame(following, &frame))
+            repl_frame_finish(&frame);
+        else
+            replica_receive(&following->replica, &frame, left - message.len);
     }
     replica_message_end(&following->replica);
     note_lag(following);
@@ -169,6 +202,7 @@ static void on_closed(void *owner, const char *why)
     struct following *following = owner;
     following->link = NULL;
     replica_disconnected(&following->replica);
+    end_commands(following);
     log_end(following, why);
     set_retry(following);
     following->is_open = following->was_current = false;
@@ -219,6 +253,49 @@ static void on_end(void *owner, const char *why)
     struct following *following = owner;
     peer_link_cut(following->link, why);
     report_end(following);
+    end_commands(following);
+}
+
+/* ---- what the leader does not need to know ---- */
+
+/* Returns true once the leader has accepted our hello. */
+static bool is_connected(const struct following *following)
+{
+    return following->link && following->version && following->replica.state != REPLICA_OFF;
+}
+
+static void report(struct following *following)
+{
+    const struct replica *replica = &following->replica;
+    struct repl_frame frame = { .kind = REPL_REPORT,
+                                .report = { .program = RUNCAST_VERSION,
+                                            .is_current = following_left_ms(following) > 0,
+                                            .taken = following->received -
+                                                     replica->waiting_changes,
+                                            .lag_ms = following->lag_ms } };
+    if (!is_connected(following) || now_of(following) < following->report_ms)
+        return;
+    following->report_ms = now_of(following) + REPORT_MS;
+    on_send(following, &frame);
+}
+
+enum err following_command(struct following *following, struct leader_command *command,
+                           struct slice line, struct failure *why)
+{
+    struct repl_frame frame;
+    if (!is_connected(following))
+        return explain(why, ERR_DRAINING,
+                       "no leading gateway is connected; try again, or run this on the "
+                       "machine of the leading gateway");
+    if (following->version < REPL_VERSION_COMMANDS)
+        return explain(why, ERR_DRAINING,
+                       "the leading gateway \"%s\" is of an older version; run this on its "
+                       "machine",
+                       following->name);
+    leader_commands_add(&following->commands, command, line, &frame);
+    on_send(following, &frame);
+    repl_frame_finish(&frame);
+    return OK;
 }
 
 /* ---- looking for a leader ---- */
@@ -254,6 +331,7 @@ static void look(struct following *following)
         open_link(following, leader);
     note_unnamed(following, leader);
     note_current(following);
+    report(following);
 }
 
 static void on_look(struct timer *timer)
@@ -275,6 +353,7 @@ struct following *following_create(struct loop *loop,
     replica.link = following;
     following->loop = loop;
     following->options = *options;
+    leader_commands_init(&following->commands, options->vault);
     replica_init(&following->replica, loop, options->store, &replica);
     loop_set_timer(loop, &following->timer, timers_kind(loop_timers(loop), on_look),
                    LOOK_MS);
@@ -288,6 +367,7 @@ void following_end(struct following *following, const char *why)
     if (following->link)
         peer_link_cut(following->link, why);
     replica_disconnected(&following->replica);
+    end_commands(following);
     metrics[M_FOLLOWS] = 0;
 }
 

@@ -9,9 +9,9 @@
 
 #include "core/replication/replica.h"
 #include "net/client/trust.h"
+#include "server/peers/leader_commands.h"
 
 struct following;
-struct vault;
 
 struct following_options {
     struct store *store;
@@ -39,6 +39,11 @@ void following_end(struct following *following, const char *why);
 /* Returns for how long from now memory may be shown: 0 if the database names another leader by
  * now, otherwise replica_left_ms. */
 int64_t following_left_ms(struct following *following);
+
+/* Sends a subcommand to the leader. ERR_DRAINING, with the reason: none is connected, or it is
+ * of an older version; then done is not called. */
+enum err following_command(struct following *following, struct leader_command *command,
+                           struct slice line, struct failure *why);
 
 struct replica *following_replica(struct following *following);
 

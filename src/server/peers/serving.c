@@ -26,7 +26,7 @@ struct serving {
     bool leads;     /* peers are accepted */
     bool has_begun; /* source is initialized */
     struct source source;
-    struct source_options asked; /* next, left_ms and owner: the gateway's */
+    struct source_options asked; /* its callbacks and owner are the gateway's */
     unsigned followers;
     struct buf collected; /* frames for all followers */
     struct flusher flusher;
@@ -235,6 +235,18 @@ static int64_t left_ms(void *owner)
     return serving->asked.left_ms(serving->asked.owner);
 }
 
+static void take(void *owner, struct source_follower *from, const struct repl_frame *frame)
+{
+    const struct serving *serving = owner;
+    serving->asked.take(serving->asked.owner, from, frame);
+}
+
+static void left(void *owner, struct source_follower *follower)
+{
+    const struct serving *serving = owner;
+    serving->asked.left(serving->asked.owner, follower);
+}
+
 void serving_begin(struct serving *serving, const struct source_options *options)
 {
     struct source_options own = *options;
@@ -243,6 +255,8 @@ void serving_begin(struct serving *serving, const struct source_options *options
     own.end = on_end;
     own.next = next;
     own.left_ms = left_ms;
+    own.take = options->take ? take : NULL;
+    own.left = options->left ? left : NULL;
     own.owner = serving;
     source_init(&serving->source, serving->loop, &own);
     serving->has_begun = serving->leads = true;
@@ -251,6 +265,12 @@ void serving_begin(struct serving *serving, const struct source_options *options
 struct source *serving_source(struct serving *serving)
 {
     return serving->has_begun ? &serving->source : NULL;
+}
+
+void serving_send(struct serving *serving, struct source_follower *to,
+                  const struct repl_frame *frame)
+{
+    send_to_one(serving, container_of(to, struct served, follower), frame);
 }
 
 void serving_end(struct serving *serving, const char *why)

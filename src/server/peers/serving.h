@@ -32,6 +32,10 @@ void serving_begin(struct serving *serving, const struct source_options *options
 /* Returns the source, which needs each change (source_apply); NULL before serving_begin. */
 struct source *serving_source(struct serving *serving);
 
+/* Sends a frame to one follower, which has not left. */
+void serving_send(struct serving *serving, struct source_follower *to,
+                  const struct repl_frame *frame);
+
 /* The lead has ended: refuses peers, and ends the connections of all followers. */
 void serving_end(struct serving *serving, const char *why);
 

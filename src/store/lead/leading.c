@@ -615,6 +615,21 @@ void leading_loaded(struct leading *leading)
     watch_doubt(leading);
 }
 
+const struct store_gateway *leading_other(const struct leading *leading, size_t at,
+                                          bool *is_dead)
+{
+    const struct observation *observation = &leading->observation;
+    for (size_t i = 0; i < observation->count; i++) {
+        const struct store_gateway *gateway = &observation->seen[i].gateway;
+        if (gateway->id == leading->me || at--)
+            continue;
+        *is_dead =
+            !observation_dead_in(observation, gateway->id, loop_boot_ms(leading->loop));
+        return gateway;
+    }
+    return NULL;
+}
+
 const char *leading_why_not(const struct leading *leading)
 {
     if (leading->state == LOADING && !leading->moved)

@@ -94,6 +94,11 @@ int64_t leading_left_ms(const struct leading *leading);
  * the loop runs again. */
 const struct store_gateway *leading_leader(const struct leading *leading);
 
+/* Returns the other gateways, one for each number from 0 on, as of the last response; NULL: no
+ * more. Sets whether it counts as dead. Valid until the loop runs again. */
+const struct store_gateway *leading_other(const struct leading *leading, size_t at,
+                                          bool *is_dead);
+
 /* Call it after on_taken, once everything is in memory: from now on this gateway leads. */
 void leading_loaded(struct leading *leading);
 
