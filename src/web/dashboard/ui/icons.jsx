@@ -12,6 +12,7 @@ const paths = {
   deployments: "M8 10V2M5 5l3-3 3 3M3 9v4h10V9",
   workers: "M4.5 4.5h7v7h-7zM6.5 2v2.5m3-2.5v2.5m-3 7V14m3-2.5V14M2 6.5h2.5m-2.5 3h2.5m7-3H14m-2.5 3H14",
   tokens: "M9.5 9A3.5 3.5 0 1 0 7 6.5L2.5 11v2.5H5V12h1.5v-1.5H8z",
+  gateways: "M2.5 3h11v4h-11zM2.5 9h11v4h-11zM5 5h.01M5 11h.01",
   search: "M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10zM11 11l3 3",
   close: "M4 4l8 8M12 4l-8 8",
   check: "M3 8.5l3.5 3.5L13 4.5",

@@ -12,6 +12,7 @@ import { Button, IconButton, Menu, MenuItem, Time } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { attempt, showToast } from "../ui/toast.jsx";
 import { useConfirmation } from "./confirmation.jsx";
+import { useGateways } from "./gateways.jsx";
 import { useBranches } from "./preview.jsx";
 import { views } from "./views.js";
 
@@ -81,6 +82,8 @@ export function Shell({ place, project, projects, children }) {
   useEffect(() => setOpen(false), [location.pathname, location.search]);
   const { lostAt, isClosed } = useLoss(), isShown = environments.includes(place.env) && (place.env !== "preview" || place.branch);
   useEffect(() => { if (project && isShown) clientOf(place); }, [project, place.env, place.branch]);
+  const { data: known } = useGateways(place, { enabled: Boolean(project && isShown) });
+  const isListed = (view) => view !== "gateways" || view === place.view || known?.gateways.length > 1;
   return (
     <div class="shell">
       <a class="skip" href="#view" onClick={(event) => { event.preventDefault(); document.getElementById("view").focus(); }}>Skip to content</a>
@@ -101,7 +104,7 @@ export function Shell({ place, project, projects, children }) {
         <AccountMenu />
       </header>
       <nav class={`side ${isOpen ? "open" : ""}`} aria-label="Views">
-        {project && place.env && Object.entries(views).map(([view, { label, icon }]) => (
+        {project && place.env && Object.entries(views).filter(([view]) => isListed(view)).map(([view, { label, icon }]) => (
           <a key={view} href={addressOf({ ...at, view })} aria-current={place.view === view ? "page" : undefined}><Icon name={icon} />{label}</a>
         ))}
       </nav>

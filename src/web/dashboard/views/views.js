@@ -1,6 +1,7 @@
 // views.js - the views of an environment, in the order of the navigation, by their name in the address.
 import { Batches } from "./batches.jsx";
 import { Deployments } from "./deployments.jsx";
+import { Gateways } from "./gateways.jsx";
 import { Limits } from "./limits.jsx";
 import { Overview } from "./overview.jsx";
 import { Queues } from "./queues.jsx";
@@ -25,4 +26,5 @@ export const views = {
   deployments: { label: "Deployments", icon: "deployments", View: Deployments },
   workers: { label: "Workers", icon: "workers", View: Workers },
   tokens: { label: "Keys and tokens", icon: "tokens", View: TokensView },
+  gateways: { label: "Gateways", icon: "gateways", View: Gateways },
 };
