@@ -342,13 +342,6 @@ static void add_token_again(struct draft *draft, const struct secret *secret)
         secret->version, &body);
 }
 
-/* A lasting sign-in has its last use with its code; a token of all projects is not stored. */
-static bool has_unstored_use(const struct secret *secret, int64_t now_ms)
-{
-    return secret->used_at > secret->stored_use && !secret->lasting &&
-           !secret->serves_all && secret_is_valid(secret, now_ms);
-}
-
 size_t draft_uses(struct draft *draft, const struct accounts *accounts)
 {
     const struct secret *secret;
@@ -356,7 +349,7 @@ size_t draft_uses(struct draft *draft, const struct accounts *accounts)
     for (size_t at = 0; (secret = accounts_next_secret(accounts, &at));) {
         if (count == DRAFT_USES_MAX)
             break;
-        if (!has_unstored_use(secret, draft->now_ms))
+        if (!secret_has_unstored_use(secret, draft->now_ms))
             continue;
         count++;
         if (!secret->account) {

@@ -385,6 +385,24 @@ bool secret_is_valid(const struct secret *secret, int64_t now_ms)
     return !secret->ended && (!secret->ends_at || now_ms < secret->ends_at);
 }
 
+/* A lasting sign-in has its last use with its code; a token of all projects is not stored. */
+bool secret_has_unstored_use(const struct secret *secret, int64_t now_ms)
+{
+    return secret->used_at > secret->stored_use && !secret->lasting &&
+           !secret->serves_all && secret_is_valid(secret, now_ms);
+}
+
+/* The clock of the other gateway may be ahead of ours. */
+void accounts_note_use(struct accounts *accounts, const unsigned char hash[HASH_LEN],
+                       int64_t used_at, int64_t now_ms)
+{
+    struct secret *secret = accounts_find_secret(accounts, hash);
+    if (used_at > now_ms)
+        used_at = now_ms;
+    if (secret && used_at > secret->used_at)
+        secret->used_at = used_at;
+}
+
 size_t secrets_count(const struct list *of_owner, int64_t now_ms)
 {
     size_t count = 0;

@@ -272,6 +272,13 @@ bool user_sees(const struct user *user, const struct project *project);
 /* Returns true unless it was revoked or its end (ends_at) has passed. */
 bool secret_is_valid(const struct secret *secret, int64_t now_ms);
 
+/* Returns true if its document lacks its last use. */
+bool secret_has_unstored_use(const struct secret *secret, int64_t now_ms);
+
+/* Notes a use at another gateway. Does nothing if the hash is unknown. */
+void accounts_note_use(struct accounts *accounts, const unsigned char hash[HASH_LEN],
+                       int64_t used_at, int64_t now_ms);
+
 /* Returns how many secrets of the list are valid. */
 size_t secrets_count(const struct list *of_owner, int64_t now_ms);
 

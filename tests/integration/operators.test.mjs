@@ -90,12 +90,28 @@ function tap({ peers }) {
   return () => Buffer.concat(seen).toString("latin1");
 }
 
+test("the leader learns of the last uses of keys and tokens at followers, and stores them", { timeout: 180_000 }, async (t) => {
+  const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] }), keysOf = `/api/v1/projects/${keys.ref}/prod/keys`;
+  const { id, key } = (await leader.post(keysOf, { name: "ci" }, { key: keys.pat })).json;
+  const lastUse = async (gateway) => (await gateway.get(keysOf, { key: keys.pat })).json.data.find((one) => one.id === id).lastUsedAt;
+  assert.equal(await lastUse(leader), undefined);
+  const begin = Date.now();
+  await until(async () => (await b.get("/api/v1/runs", { key })).status === 200, { what: "b knows the key" });
+  const end = Date.now(), at = await until(() => lastUse(leader), { what: "the report of b" });
+  assert.ok(new Date(at) >= begin && new Date(at) <= end, at);
+  await b.kill();
+  await leader.stop();
+  await leader.restart();
+  assert.equal(await lastUse(leader), at);
+  await leader.stop();
+});
+
 test("subcommands at a follower are carried out by the leader", { timeout: 180_000 }, async (t) => {
   const { leader, others: [b], gateways } = await startFollowers(t, { names: ["a", "b"] });
-  const passed = tap(leader);
+  const tapped = tap(leader);
   assert.equal(await output(b, "keys"), await output(leader, "keys"));
   const made = await output(b, "project", "create", "Second"), ref = made.match(/proj_\w+/)[0], key = made.match(/tr_prod_\w+/)[0];
-  assert.ok(passed().length > 1000 && !passed().includes(key) && !passed().includes(keys.prod), "keys are sealed between the gateways");
+  assert.ok(tapped().length > 1000 && !tapped().includes(key) && !tapped().includes(keys.prod), "keys are sealed between the gateways");
   for (const one of gateways) assert.equal((await one.get("/api/v1/runs", { key })).status, 200, "known at once");
   assert.match(await output(b, "project", "list"), new RegExp(ref));
   const token = (await output(b, "token", "create", "--user", "admin@example.com", "--name", "ci")).match(/tr_pat_\w+/)[0];
@@ -123,7 +139,11 @@ test("subcommands at a follower are carried out by the leader", { timeout: 180_0
   assert.match((await run(b, "keys")).stderr, /no leading gateway is connected; try again, or run this on the machine of the leading gateway/);
   leader.peers.accept();
   await until(async () => (await run(b, "keys")).code === 0, { what: "b has the leader again" });
-  assert.match(await output(b, "lead", "b"), /the lead is handed over to b/);
+  const passed = await until(async () => { // the leader's next beat shows b
+    const { code, stdout } = await run(b, "lead", "b");
+    return code === 0 && stdout;
+  }, { what: "it is handed over" });
+  assert.match(passed, /the lead is handed over to b/);
   await until(async () => (await listed(b))[0].name === "b", { what: "b leads" });
   await until(async () => (await run(leader, "keys")).code === 0, { what: "the former leader follows" });
   assert.equal(await output(leader, "keys"), await output(b, "keys"));

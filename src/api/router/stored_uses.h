@@ -3,7 +3,8 @@
  *   every hour, and at a stop ─► keys and tokens that were used since ─► their documents, as
  *   many in one commit as fit
  *
- * A killed process loses at most the uses of the last hour. A lasting sign-in is written with
+ * A follower reports its uses to the leader (server/memory/reported_uses.h). A killed process
+ * loses at most the uses of the last hour. A lasting sign-in is written with
  * each use anyway (accounts/lasting.h). */
 #pragma once
 

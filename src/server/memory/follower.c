@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/memory/load.h"
+#include "server/memory/reported_uses.h"
 #include "server/peers/following.h"
 
 enum {
@@ -31,6 +32,7 @@ struct follower {
     struct follower_options options;
     struct following *following;
     struct followed_accounts *accounts;
+    struct reported_uses uses;
     bool serves;      /* api_follow was called */
     int64_t since_ms; /* of that, monotonic */
     bool is_certain;  /* as reported to the api */
@@ -340,6 +342,18 @@ static void give_up(void *owner, const char *why)
     set_timer(follower, &follower->history, on_history, HISTORY_MS);
 }
 
+/* ---- last uses ---- */
+
+static size_t collect_uses(void *owner, bool is_new, struct repl_use *list, size_t most)
+{
+    struct follower *follower = owner;
+    if (is_new)
+        follower->uses = (struct reported_uses){ 0 };
+    return reported_uses_collect(&follower->uses, follower->options.accounts,
+                                 loop_now_ms(follower->loop), loop_wall_ms(follower->loop),
+                                 list, most);
+}
+
 /* ---- taking the lead ---- */
 
 bool follower_is_empty(const struct follower *follower)
@@ -415,6 +429,7 @@ static struct following_options following_options_of(struct follower *follower)
                                        .me = me,
                                        .leader = leader,
                                        .disconnected = on_disconnected,
+                                       .uses = collect_uses,
                                        .owner = follower,
                                        .replica = { .give_up = give_up,
                                                     .find = find,

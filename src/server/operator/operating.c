@@ -82,11 +82,22 @@ void operating_follow(struct operating *operating, const struct source *source)
     operating->list.source = source;
 }
 
+/* They are stored with those of this gateway. */
+static void note_uses(struct operating *operating, const struct repl_uses *uses)
+{
+    int64_t now_ms = loop_wall_ms(operating->loop);
+    for (size_t i = 0; i < uses->count; i++)
+        accounts_note_use(operating->options.accounts, uses->list[i].hash,
+                          uses->list[i].used_at, now_ms);
+}
+
 void operating_take(struct operating *operating, struct source_follower *from,
                     const struct repl_frame *frame)
 {
     if (frame->kind == REPL_COMMAND)
         peer_commands_take(operating->commands, from, &frame->command);
+    else if (frame->kind == REPL_USES)
+        note_uses(operating, &frame->uses);
 }
 
 void operating_leave(struct operating *operating, const struct source_follower *follower)

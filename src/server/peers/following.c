@@ -39,6 +39,7 @@ struct following {
     uint64_t received; /* changes of runs on this link */
     int64_t lag_ms;    /* of the last answered ask */
     int64_t report_ms; /* when the next report is due */
+    bool has_used;     /* options.uses was called for this link */
     struct leader_commands commands;
     uint64_t answered; /* replica::answered, when note_lag has looked at it */
     char logged[160];  /* why it could not connect, when that was logged last */
@@ -159,6 +160,7 @@ static void on_open(void *owner)
     following->is_open = true;
     following->opened_ms = now_of(following);
     following->received = 0;
+    following->has_used = false;
     following->replica.options.gateway = following->options.me(following->options.owner);
     replica_connected(&following->replica);
 }
@@ -279,6 +281,20 @@ static void report(struct following *following)
     on_send(following, &frame);
 }
 
+static void report_uses(struct following *following)
+{
+    const struct following_options *options = &following->options;
+    struct repl_use list[REPL_USES_MAX];
+    struct repl_frame frame = { .kind = REPL_USES, .uses.list = list };
+    if (!is_connected(following) || !options->uses)
+        return;
+    frame.uses.count =
+        options->uses(options->owner, !following->has_used, list, REPL_USES_MAX);
+    following->has_used = true;
+    if (frame.uses.count)
+        on_send(following, &frame);
+}
+
 enum err following_command(struct following *following, struct leader_command *command,
                            struct slice line, struct failure *why)
 {
@@ -332,6 +348,7 @@ static void look(struct following *following)
     note_unnamed(following, leader);
     note_current(following);
     report(following);
+    report_uses(following);
 }
 
 static void on_look(struct timer *timer)

@@ -24,6 +24,9 @@ struct following_options {
     /* The connection has ended, and with it trust. Not called after following_end. NULL: not
      * needed. */
     void (*disconnected)(void *owner);
+    /* Copies up to `most` last uses that the leader has to store, and returns their number.
+     * is_new: the leader has got none by this connection. NULL: there are none. */
+    size_t (*uses)(void *owner, bool is_new, struct repl_use *list, size_t most);
     void *owner;
     /* Its gateway, send, end and link are ignored. */
     struct replica_options replica;
