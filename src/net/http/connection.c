@@ -32,7 +32,7 @@ static uint32_t events_of_handshake(const struct secure *secure)
 
 static bool update_watch(struct connection *conn)
 {
-    if (conn->closed)
+    if (conn->closed || conn->watch.fd < 0)
         return true;
     if (conn->secure && !conn->secure->is_open)
         return readiness_watch(&conn->server->readiness, &conn->watch,
@@ -66,8 +66,8 @@ static void on_later(struct deferred *later)
 
 static void on_ready(struct readiness_watch *watch, uint32_t events);
 
-bool connection_open(struct connection *conn, struct server *server, int fd,
-                     const struct connection_ops *ops)
+static void init(struct connection *conn, struct server *server, int fd,
+                 const struct connection_ops *ops)
 {
     conn->server = server;
     conn->ops = ops;
@@ -77,6 +77,18 @@ bool connection_open(struct connection *conn, struct server *server, int fd,
     list_init(&conn->later.link);
     list_init(&conn->link);
     list_init(&conn->spare);
+}
+
+void connection_open_carried(struct connection *conn, struct server *server,
+                             const struct connection_ops *ops)
+{
+    init(conn, server, -1, ops);
+}
+
+bool connection_open(struct connection *conn, struct server *server, int fd,
+                     const struct connection_ops *ops)
+{
+    init(conn, server, fd, ops);
     if (update_watch(conn))
         return true;
     close(fd);
@@ -100,8 +112,9 @@ static void after_linger(struct connection *conn)
     if (conn->outbox.backlog)
         return;
     say_end(conn);
-    shutdown(conn->watch.fd, SHUT_WR);
-    if (conn->eof)
+    if (conn->watch.fd >= 0)
+        shutdown(conn->watch.fd, SHUT_WR);
+    if (conn->eof || conn->watch.fd < 0)
         connection_close(conn);
 }
 
@@ -205,7 +218,7 @@ static bool sent(struct connection *conn, enum outbox_status status, bool was_em
 
 static bool may_send(const struct connection *conn)
 {
-    return !conn->closed && !conn->lost && !conn->lingering;
+    return conn->watch.fd >= 0 && !conn->closed && !conn->lost && !conn->lingering;
 }
 
 bool connection_send(struct connection *conn, const struct piece *pieces, size_t count)
@@ -563,7 +576,8 @@ void connection_close(struct connection *conn)
     count_unsent(conn);
     drop_kept(conn);
     connection_drop_secure(conn);
-    close(conn->watch.fd);
+    if (conn->watch.fd >= 0)
+        close(conn->watch.fd);
     conn->watch.fd = -1;
     conn->server->open_count--;
     conn->server->admin_count -= conn->admin;

@@ -94,6 +94,10 @@ struct connection {
 bool connection_open(struct connection *conn, struct server *server, int fd,
                      const struct connection_ops *ops);
 
+/* The same without a socket: bytes are fed, and nothing can be sent (carried.h). */
+void connection_open_carried(struct connection *conn, struct server *server,
+                             const struct connection_ops *ops);
+
 /* Updates the events that the socket is watched for. */
 void connection_watch(struct connection *conn);
 

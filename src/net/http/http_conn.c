@@ -104,9 +104,12 @@ static void wait_for_request(struct http_conn *conn)
 
 static void forget(struct http_conn *conn)
 {
+    struct http_carried *carried = conn->carried;
     bytes_clear(&conn->peer);
     metric_add(M_HTTP_CONNECTIONS, -1);
     server_forget(&conn->c);
+    if (carried)
+        carried->ops->on_closed(carried);
 }
 
 /* Returns true if enough of pipelined requests is buffered that reading must pause. */
@@ -213,7 +216,8 @@ void http_conn_replied(struct request *request, bool keep)
 bool http_conn_keeps(const struct request *request)
 {
     const struct connection *c = &request->conn->c;
-    if (!request->keep_alive || request->x.is_last || c->server->draining || c->lingering)
+    if (!request->keep_alive || request->x.is_last || c->server->draining || c->lingering ||
+        request->conn->carried)
         return false;
     if (c->eof && !c->pending && !c->busy) /* busy: more may be in hand */
         return false;
@@ -324,6 +328,7 @@ static void offer(struct http_conn *conn)
     }
     x->admin = conn->c.admin;
     x->secure = conn->c.secure != NULL;
+    x->wants_upgrade = x->wants_upgrade && !conn->carried;
     request->offered = true;
     server->open_exchanges++;
     if (!request->complete)
@@ -663,6 +668,17 @@ struct http_conn *http_conn_create(struct server *server, int fd, size_t size)
     conn->c.answering = &conn->answering;
     metric_add(M_HTTP_CONNECTIONS, 1);
     connection_set_deadline(&conn->c, server->options.head_timeout_ms);
+    return conn;
+}
+
+struct http_conn *http_conn_create_carried(struct server *server,
+                                           struct http_carried *carried, size_t size)
+{
+    struct http_conn *conn = mem_alloc(size);
+    connection_open_carried(&conn->c, server, &http_ops);
+    conn->c.answering = &conn->answering;
+    conn->carried = carried;
+    metric_add(M_HTTP_CONNECTIONS, 1);
     return conn;
 }
 

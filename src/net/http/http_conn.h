@@ -9,6 +9,7 @@
  * reply was sent, so a peer that does not read gets no further work done. */
 #pragma once
 
+#include "net/http/carried.h"
 #include "net/http/connection.h"
 #include "net/http/http_request.h"
 
@@ -24,11 +25,16 @@ struct http_conn {
     struct address address;
     struct bytes *peer; /* the same as text; NULL: the PROXY header has not arrived */
     struct answering answering;
+    struct http_carried *carried; /* how it is carried; NULL: it has a socket (carried.h) */
 };
 
 /* Takes ownership of the socket; size is the least size of the memory. Returns NULL if the
  * socket is unusable. */
 struct http_conn *http_conn_create(struct server *server, int fd, size_t size);
+
+/* Creates one without a socket, for a single request (carried.h). */
+struct http_conn *http_conn_create_carried(struct server *server,
+                                           struct http_carried *carried, size_t size);
 
 /* Sets the peer's address. Rejects the connection if that address has too many already. */
 void http_conn_begin(struct http_conn *conn, struct address peer);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/metrics.h"
+#include "base/rope.h"
 #include "net/http/http_conn.h"
 #include "net/http/server_state.h"
 
@@ -76,8 +77,9 @@ const char *http_method_name(enum http_method method)
 
 struct slice http_header(const struct exchange *x, const char *name)
 {
+    size_t len = strlen(name);
     for (size_t i = 0; i < x->header_count; i++)
-        if (http_name_is(x->headers[i].name, name))
+        if (x->headers[i].name.len == len && http_name_is(x->headers[i].name, name))
             return x->headers[i].value;
     return (struct slice){ 0 };
 }
@@ -163,9 +165,39 @@ static struct piece make_head(struct request *request, int status, struct slice 
     return (struct piece){ buf_slice(out), NULL };
 }
 
+/* Gives the response to the owner of a request that another connection carries. */
+static void reply_carried(struct request *request, int status, struct slice headers,
+                          struct bytes *const *parts, size_t count)
+{
+    struct http_carried *carried = request->conn->carried;
+    struct buf body = { 0 };
+    for (size_t i = 0; i < count && has_content(status); i++)
+        rope_add_inner(&body, parts[i], 0, 0);
+    carried->is_answered = true;
+    carried->ops->on_reply(carried, status, headers, buf_slice(&body));
+    buf_finish(&body);
+}
+
+static void reply_carried_piece(struct request *request, int status, struct slice headers,
+                                struct piece body)
+{
+    struct http_carried *carried = request->conn->carried;
+    if (body.owner) {
+        reply_carried(request, status, headers, &body.owner, 1);
+        return;
+    }
+    carried->is_answered = true;
+    carried->ops->on_reply(carried, status, headers,
+                           has_content(status) ? body.text : (struct slice){ 0 });
+}
+
 static void write_reply(struct request *request, int status, struct slice headers,
                         struct piece body, bool keep)
 {
+    if (request->conn->carried) {
+        reply_carried_piece(request, status, headers, body);
+        return;
+    }
     struct piece head = make_head(request, status, headers, body.text.len, keep);
     if (!has_content(status) || request->x.method == HTTP_HEAD_)
         body = (struct piece){ 0 };
@@ -178,6 +210,10 @@ static void write_parts(struct request *request, int status, struct slice header
 {
     struct connection *c = connection_of(request);
     size_t len = 0;
+    if (request->conn->carried) {
+        reply_carried(request, status, headers, parts, count);
+        return;
+    }
     for (size_t i = 0; i < count; i++)
         len += parts[i]->len;
     struct piece head = make_head(request, status, headers, len, keep);
@@ -314,11 +350,19 @@ void http_reply_write_continue(struct request *request)
     connection_send(connection_of(request), &piece, 1);
 }
 
+/* A stream needs a connection of its own; one that is carried ends here (carried.h). */
+static void begin_stream(struct request *request)
+{
+    assert(!request->x.replied && !request->streaming);
+    request->streaming = true;
+    if (request->conn->carried)
+        connection_close(connection_of(request));
+}
+
 void http_stream_begin(struct exchange *x, int status, struct slice headers)
 {
     struct request *request = of(x);
-    assert(!x->replied && !request->streaming);
-    request->streaming = true;
+    begin_stream(request);
     request->reply_keeps = !request->http10 && http_conn_keeps(request);
     request->reply_chunked = !request->http10 && x->method != HTTP_HEAD_;
     http_reply_count(x, status);
@@ -338,8 +382,8 @@ void http_stream_begin_sized(struct exchange *x, int status, struct slice header
                              size_t len)
 {
     struct request *request = of(x);
-    assert(!x->replied && !request->streaming);
-    request->streaming = request->sized = true;
+    begin_stream(request);
+    request->sized = true;
     request->reply_keeps = http_conn_keeps(request);
     http_reply_count(x, status);
     if (is_closed_for_sending(request))
