@@ -19,6 +19,7 @@ IS_ONE = "each listed circle exists"
 CIRCLES = {
     "api/bulk": [("bulk_work", {"bulk_cancel", "bulk_replay"})],
     "core/engine": [("apply", {"flight", "run_commands", "store_retry", "sweep", "waits"})],
+    "net/client": [("muxer", {"relay"})],
     "net/http": [("http_reply", {"http_conn"})],
     "core/live": [("feed", {"catch_up", "evaluation", "hub", "watch", "windows"})],
     "api/realtime": [("socket", {"socket_openings"})],

@@ -16,6 +16,7 @@
 #include "net/client/answer.h"
 #include "net/client/channel.h"
 #include "net/client/head.h"
+#include "net/client/muxer.h"
 #include "net/http/http_check.h"
 
 enum {
@@ -36,7 +37,8 @@ struct relay_pool {
     struct url url;
     struct relay_pool_options options;
     struct readiness readiness;
-    struct list conns; // relay_conn::link; those that idle shortest are first
+    struct list conns;   // relay_conn::link; those that idle shortest are first
+    struct muxer *muxer; /* NULL: requests share no connection */
     struct deferred end;
     void (*closed)(void *owner); /* NULL: it is open */
     void *owner;
@@ -132,6 +134,8 @@ static void end_whole(struct relay_conn *conn, bool may_stay)
 void relay_cancel(struct relay *relay)
 {
     struct relay_conn *conn = relay->conn;
+    if (relay->muxer)
+        muxer_cancel(relay);
     if (!conn)
         return;
     detach(relay);
@@ -409,6 +413,7 @@ static void on_readiness_closed(uv_handle_t *handle)
     struct relay_pool *pool = container_of(readiness, struct relay_pool, readiness);
     void (*closed)(void *owner) = pool->closed;
     void *owner = pool->owner;
+    muxer_destroy(pool->muxer);
     free(pool);
     closed(owner);
 }
@@ -506,10 +511,12 @@ static enum err check_headers(const struct relay_request *request, struct failur
     return OK;
 }
 
-static void write_head(struct buf *out, const struct url *url,
-                       const struct relay_request *request)
+void relay_write_head(struct buf *out, const struct relay_pool *pool,
+                      const struct relay_request *request)
 {
-    buf_print(out, "%s %s", request->method, url->prefix);
+    buf_add_text(out, request->method);
+    buf_add_char(out, ' ');
+    buf_add_text(out, pool->url.prefix);
     buf_add(out, request->target);
     buf_add(out, SLICE(" HTTP/1.1\r\n"));
     for (size_t i = 0; i < request->header_count; i++) {
@@ -520,8 +527,11 @@ static void write_head(struct buf *out, const struct url *url,
     }
     if (request->chunked)
         buf_add(out, SLICE("transfer-encoding: chunked\r\n"));
-    else if (request->has_length)
-        buf_print(out, "content-length: %llu\r\n", (unsigned long long)request->length);
+    else if (request->has_length) {
+        buf_add(out, SLICE("content-length: "));
+        buf_add_number(out, (int64_t)request->length);
+        buf_add(out, SLICE("\r\n"));
+    }
 }
 
 enum err relay_begin(struct relay_pool *pool, struct relay *relay,
@@ -531,6 +541,9 @@ enum err relay_begin(struct relay_pool *pool, struct relay *relay,
     struct relay_conn *conn;
     enum err refused = pool->closed ? explain(why, ERR_DRAINING, "the client is closing")
                                     : check_headers(request, why);
+    if (!refused && request->is_brief && pool->muxer &&
+        muxer_begin(pool->muxer, relay, request, ops))
+        return OK;
     if (!refused)
         refused = find_conn(pool, &conn, why);
     if (refused)
@@ -544,7 +557,7 @@ enum err relay_begin(struct relay_pool *pool, struct relay *relay,
                              .later = { .fn = on_later } };
     list_init(&relay->later.link);
     conn->relay = relay;
-    write_head(&relay->out, &pool->url, request);
+    relay_write_head(&relay->out, pool, request);
     relay->head_len = relay->out.len;
     buf_add(&relay->note, request->note);
     loop_defer(pool->loop, &relay->later);
@@ -578,8 +591,22 @@ void relay_finish(struct relay *relay)
     loop_defer(relay->pool->loop, &relay->later);
 }
 
+void relay_send_soon(struct relay *relay)
+{
+    if (relay->conn)
+        loop_defer(relay->pool->loop, &relay->later);
+}
+
+void relay_seal(struct relay *relay, struct slice items, struct buf *mac)
+{
+    const struct relay_greeter *greeter = relay->pool->options.greeter;
+    greeter->seal(relay->conn->greeting, items, mac);
+}
+
 void relay_leave(struct relay *relay)
 {
+    if (relay->muxer)
+        muxer_leave(relay);
     if (!relay->conn || relay->leaves)
         return;
     relay->leaves = true;
@@ -622,6 +649,8 @@ enum err relay_pool_create(struct loop *loop, const struct relay_pool_options *o
         free(pool);
         return ERR_INTERNAL;
     }
+    if (set->greeter && set->greeter->mux_target)
+        pool->muxer = muxer_create(loop, pool, set->greeter, set->first_byte_ms);
     *out = pool;
     return OK;
 }
@@ -630,6 +659,8 @@ void relay_pool_close(struct relay_pool *pool, void (*closed)(void *owner), void
 {
     pool->closed = closed;
     pool->owner = owner;
+    if (pool->muxer)
+        muxer_close(pool->muxer);
     list_each (link, &pool->conns) {
         struct relay_conn *conn = container_of(link, struct relay_conn, link);
         if (!conn->relay)

@@ -18,6 +18,7 @@
 #include "net/client/url.h"
 #include "net/http/http.h"
 
+struct muxer;
 struct relay;
 struct relay_conn;
 struct relay_pool;
@@ -39,6 +40,11 @@ struct relay_ops {
     /* The last callback. OK: the response is complete. Otherwise ERR_UNREACHABLE,
      * ERR_UNTRUSTED, ERR_LOST, ERR_BAD_ANSWER or ERR_NO_ANSWER, and why for an operator. */
     void (*on_end)(struct relay *relay, enum err error, const char *why);
+
+    /* Instead of all others: the whole response of a brief request that shared a connection.
+     * lines: complete header lines; both are borrowed. NULL: no request is brief. */
+    void (*on_answer)(struct relay *relay, int status, struct slice lines,
+                      struct slice body);
 };
 
 struct relay {
@@ -46,6 +52,7 @@ struct relay {
     bool was_sent; /* the kernel has taken a byte of the request */
     bool has_head; /* on_head was called */
     bool is_tunnel;
+    bool is_muxed; /* it shares a connection: write nothing */
 
     const struct relay_ops *ops;
     struct relay_pool *pool;
@@ -59,6 +66,12 @@ struct relay {
     bool is_finished;      /* the body is complete */
     bool leaves, has_left; /* relay_leave was called, and took effect */
     struct deferred later;
+
+    /* While it shares a connection (muxer.h). */
+    struct muxer *muxer;
+    struct list link; // muxer::calls
+    uint32_t id;
+    int64_t began_ms;
 };
 
 /* Borrowed for the call. */
@@ -72,6 +85,10 @@ struct relay_request {
     uint64_t length;   /* of the body */
     bool upgrades;     /* the response may be 101; the headers ask for it */
     struct slice note; /* for relay_greeter::sign */
+    /* Its response is short, and comes at once: it may share a connection with others. The
+     * body is all here then; is_muxed says whether it must still be written. */
+    bool is_brief;
+    struct slice body;
 };
 
 enum relay_greet { RELAY_GREET_SEND, RELAY_GREET_DONE, RELAY_GREET_REFUSED };
@@ -87,6 +104,11 @@ struct relay_greeter {
                              struct buf *body, const char **why);
     /* Appends a header line, complete, to the head of a request: request line and headers. */
     void (*sign)(void *greeting, struct slice head, struct slice note, struct buf *line);
+    /* The target that switches to messages of net/mux.h, and the note for sign; NULL:
+     * requests share no connection. */
+    const char *mux_target, *mux_note;
+    /* Writes the MAC of the next message of that connection. */
+    void (*seal)(void *greeting, struct slice items, struct buf *mac);
 };
 
 /* Zero values mean the defaults. */
@@ -133,6 +155,16 @@ void relay_leave(struct relay *relay);
 
 /* Pauses or resumes on_piece; one more piece may still come. */
 void relay_pause(struct relay *relay, bool paused);
+
+/* Sends at the end of this turn what is written until then, even in a deferred call. */
+void relay_send_soon(struct relay *relay);
+
+/* Writes the MAC of the next message, by the greeter; for muxer.c. */
+void relay_seal(struct relay *relay, struct slice items, struct buf *mac);
+
+/* Appends request line, Host and headers, without the last line; for muxer.c. */
+void relay_write_head(struct buf *out, const struct relay_pool *pool,
+                      const struct relay_request *request);
 
 /* Ends the request, and its connection; no callback is made any more. */
 void relay_cancel(struct relay *relay);

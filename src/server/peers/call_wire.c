@@ -70,7 +70,13 @@ static bool has_header_once(const struct exchange *x)
     return false;
 }
 
-bool call_wire_check(struct peer_mac *mac, struct exchange *x)
+static bool read_origin(struct slice origin, struct exchange *x, bool *is_mux)
+{
+    *is_mux = slice_is(origin, PEER_MUX_ORIGIN) && slice_is(x->path, PEER_MUX_TARGET);
+    return *is_mux || relayed_read(origin, x);
+}
+
+bool call_wire_check(struct peer_mac *mac, struct exchange *x, bool *is_mux)
 {
     unsigned char hash[HASH_LEN], given[PEER_MAC_LEN];
     struct buf head = { 0 };
@@ -81,8 +87,16 @@ bool call_wire_check(struct peer_mac *mac, struct exchange *x)
     add_head(&head, x);
     hash_call(buf_slice(&head), origin, hash);
     buf_finish(&head);
-    if (!peer_mac_check(mac, hash, given) || !relayed_read(origin, x))
+    if (!peer_mac_check(mac, hash, given) || !read_origin(origin, x, is_mux))
         return false;
     x->header_count--;
     return true;
+}
+
+void call_wire_seal(struct peer_mac *mac, struct slice items, struct buf *out)
+{
+    unsigned char hash[HASH_LEN], made[PEER_MAC_LEN];
+    vault_hash(items, hash);
+    peer_mac_next(mac, hash, made);
+    buf_add(out, (struct slice){ (const char *)made, sizeof(made) });
 }

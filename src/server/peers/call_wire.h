@@ -6,6 +6,8 @@
  *     ── POST /peer/calls: random bytes, its id, its proofs ──►
  *     ◄── its proof ─────────────────────────────────────
  *     ── a call, with its origin and a MAC ──────────────►   again and again
+ *     ── or GET /peer/mux, with a MAC ────────────────►
+ *     ── calls and their origins, with one MAC ──────────►   again and again (net/mux.h)
  *
  * The proofs are those of base/vault/peer_proof.h, with roles of their own, so that none of
  * a replication fits. The MAC covers the head of the call and its origin, and counts the
@@ -19,11 +21,21 @@
 
 #define PEER_CALLS_TARGET "/peer/calls"
 
+/* The target by which a follower makes a connection multiplexed, and what it sends instead
+ * of an origin: clients choose the targets of their calls, but not the origin. */
+#define PEER_MUX_TARGET "/peer/mux"
+#define PEER_MUX_ORIGIN "mux"
+
 /* Appends the header line for the next call. head: request line and headers, as sent;
  * origin: relayed_write. */
 void call_wire_sign(struct peer_mac *mac, struct slice head, struct slice origin,
                     struct buf *line);
 
 /* Checks the next call of a connection, of which only the head has arrived. Attributes it to
- * its client, and removes the header. After false the connection must end. */
-bool call_wire_check(struct peer_mac *mac, struct exchange *x);
+ * its client, and removes the header. *is_mux: it is not a call, but asks for a multiplexed connection. After
+ * false the connection must end. */
+bool call_wire_check(struct peer_mac *mac, struct exchange *x, bool *is_mux);
+
+/* Appends the MAC of the next message of a multiplexed connection, which covers all items;
+ * peer_wire_open checks it. */
+void call_wire_seal(struct peer_mac *mac, struct slice items, struct buf *out);

@@ -8,6 +8,7 @@
 #include "base/vault/secret.h"
 #include "net/http/relayed.h"
 #include "server/peers/call_wire.h"
+#include "server/peers/muxed_calls.h"
 #include "server/peers/peer_wire.h"
 
 enum {
@@ -17,6 +18,7 @@ enum {
 
 struct callers {
     struct loop *loop;
+    struct server *server;
     struct callers_options options;
     struct list strangers; // peer_caller::link; the oldest is first
     unsigned stranger_count;
@@ -29,8 +31,9 @@ struct peer_caller {
     struct callers *all;
     struct peer_handshake handshake;
     struct peer_mac *mac; /* NULL: it has proved nothing yet */
-    struct timer timer;   /* until then */
-    struct list link;     // callers::strangers, until then
+    bool wants_mux;
+    struct timer timer; /* until then */
+    struct list link;   // callers::strangers, until then
 };
 
 static struct peer_caller *caller_of(const struct exchange *x)
@@ -159,12 +162,27 @@ static void take_answer(struct peer_caller *caller, struct exchange *x)
     secret_wipe(&keys, sizeof(keys));
 }
 
+/* The session ends with its HTTP; the MACs continue. */
+static void open_mux(struct peer_caller *caller, struct exchange *x)
+{
+    struct callers *callers = caller->all;
+    struct peer_mac *mac = caller->mac;
+    if (x->gone) {
+        reply_last(x, 400, (struct slice){ 0 });
+        return;
+    }
+    caller->mac = NULL;
+    muxed_calls_open(callers->loop, callers->server, x, mac);
+}
+
 void callers_take_greeting(struct callers *callers, struct exchange *x)
 {
     struct peer_caller *caller = caller_of(x);
     if (!leads(callers, x))
         return;
-    if (!caller)
+    if (caller && caller->wants_mux)
+        open_mux(caller, x);
+    else if (!caller)
         open_session(callers, x);
     else if (!caller->mac)
         take_answer(caller, x);
@@ -182,26 +200,45 @@ static void take_greeting_head(struct exchange *x)
         reply_last(x, 404, (struct slice){ 0 });
 }
 
+static bool check_call(struct peer_caller *caller, struct exchange *x)
+{
+    return call_wire_check(caller->mac, x, &caller->wants_mux);
+}
+
+/* A message of calls had a MAC, so only its origin is left to read. */
+static bool take_muxed(struct callers *callers, struct exchange *x, struct slice origin)
+{
+    if (relayed_read(origin, x))
+        return leads(callers, x);
+    refuse(callers, x, "a multiplexed call has no origin");
+    return false;
+}
+
 bool callers_take_head(struct callers *callers, struct exchange *x)
 {
     struct peer_caller *caller = caller_of(x);
+    struct slice origin = muxed_calls_origin(x);
+    if (origin.ptr)
+        return take_muxed(callers, x, origin);
     if (slice_is(x->path, PEER_CALLS_TARGET))
         take_greeting_head(x);
     else if (!caller || !caller->mac)
         reply_last(x, 404, (struct slice){ 0 });
-    else if (!call_wire_check(caller->mac, x))
+    else if (!check_call(caller, x))
         refuse(callers, x, "the head of a call was changed on the way");
     else
-        return leads(callers, x);
+        return !caller->wants_mux && leads(callers, x);
     return false;
 }
 
 /* ---- making ---- */
 
-struct callers *callers_create(struct loop *loop, const struct callers_options *options)
+struct callers *callers_create(struct loop *loop, struct server *server,
+                               const struct callers_options *options)
 {
     struct callers *callers = mem_new(struct callers);
     callers->loop = loop;
+    callers->server = server;
     callers->options = *options;
     callers->kind = timers_kind(loop_timers(loop), on_due);
     callers->warned_ms = -WARN_MS;

@@ -12,6 +12,7 @@
 #include "net/http/http_session.h"
 
 struct callers;
+struct server;
 
 enum { CALLERS_STRANGERS_MAX = 64 /* for one more, the oldest is closed */ };
 
@@ -22,7 +23,9 @@ struct callers_options {
     void *owner;
 };
 
-struct callers *callers_create(struct loop *loop, const struct callers_options *options);
+/* server: also gets multiplexed calls (muxed_calls.h). */
+struct callers *callers_create(struct loop *loop, struct server *server,
+                               const struct callers_options *options);
 
 /* Requires that all sessions have ended. */
 void callers_destroy(struct callers *callers);
@@ -32,7 +35,8 @@ void callers_destroy(struct callers *callers);
  * answered. */
 bool callers_take_head(struct callers *callers, struct exchange *x);
 
-/* A whole request has arrived that is not a call. */
+/* A whole request has arrived that is not a call: a greeting, or it asks for a
+ * multiplexed connection. */
 void callers_take_greeting(struct callers *callers, struct exchange *x);
 
 void callers_on_session_end(struct http_session *session);

@@ -133,8 +133,19 @@ static void sign(void *made, struct slice head, struct slice note, struct buf *l
     call_wire_sign(((struct greeting *)made)->mac, head, note, line);
 }
 
-static const struct relay_greeter greeter = { PEER_CALLS_TARGET, create_greeting,
-                                              destroy_greeting, next, sign };
+static void seal(void *made, struct slice items, struct buf *mac)
+{
+    call_wire_seal(((struct greeting *)made)->mac, items, mac);
+}
+
+static const struct relay_greeter greeter = { .target = PEER_CALLS_TARGET,
+                                              .create = create_greeting,
+                                              .destroy = destroy_greeting,
+                                              .next = next,
+                                              .sign = sign,
+                                              .mux_target = PEER_MUX_TARGET,
+                                              .mux_note = PEER_MUX_ORIGIN,
+                                              .seal = seal };
 
 /* ---- pools ---- */
 

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/vault/secret.h"
+#include "net/http/carried.h"
 #include "net/http/http_check.h"
 #include "net/http/ws.h"
 #include "server/peers/callers.h"
@@ -362,12 +363,12 @@ static void answer(struct exchange *x, int status)
     http_reply(x, status, headers, (struct slice){ 0 });
 }
 
-/* A connection that forwards calls never becomes one of replication: a client chooses the
- * paths of its calls. */
+/* A connection that forwards calls never becomes one of replication, nor does a multiplexed
+ * call: a client chooses the paths of its calls. */
 static bool is_replication(const struct exchange *x)
 {
     struct slice protocols = http_header(x, "sec-websocket-protocol");
-    return !http_session_of(x) && x->method == HTTP_GET_ &&
+    return !http_session_of(x) && !http_carried_of(x) && x->method == HTTP_GET_ &&
            slice_is(x->path, PEER_TARGET) && http_list_has(protocols, PEER_PROTOCOL);
 }
 
@@ -481,7 +482,7 @@ enum err peer_server_create(struct loop *loop, const struct peer_server_options 
     const struct callers_options callers = { .vault = options->vault,
                                              .leader_id = options->leader_id,
                                              .owner = options->owner };
-    server->callers = callers_create(loop, &callers);
+    server->callers = callers_create(loop, server->http, &callers);
     server->group = peer_group_create();
     *out = server;
     return OK;

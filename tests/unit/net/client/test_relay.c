@@ -65,7 +65,7 @@ static void on_end(struct relay *relay, enum err error, const char *why)
     snprintf(of(relay)->why, sizeof(of(relay)->why), "%s", why);
 }
 
-static const struct relay_ops ops = { on_ready, on_head, on_piece, on_end };
+static const struct relay_ops ops = { on_ready, on_head, on_piece, on_end, NULL };
 
 static void open_pool(struct relay_pool_options options)
 {
@@ -674,8 +674,11 @@ static void sign(void *greeting, struct slice head, struct slice note, struct bu
     buf_print(line, "x-signed: %zu %.*s\r\n", head.len, SLICE_ARG(note));
 }
 
-static const struct relay_greeter greeter = { "/hello", create_greeting, destroy_greeting,
-                                              next_greeting, sign };
+static const struct relay_greeter greeter = { .target = "/hello",
+                                              .create = create_greeting,
+                                              .destroy = destroy_greeting,
+                                              .next = next_greeting,
+                                              .sign = sign };
 
 static void begin_with_greeting(struct far *far, bool refuses)
 {

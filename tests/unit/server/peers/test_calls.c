@@ -11,6 +11,7 @@
 #include "server/peers/call_wire.h"
 #include "server/peers/forwarder.h"
 #include "server/peers/peer_server.h"
+#include "server/peers/peer_wire.h"
 #include "tests/support/world/client_world.h"
 
 #define KEY "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
@@ -26,7 +27,8 @@ static struct {
     struct forwarder *forwarder;
     struct store_gateway leader; /* as the database names it */
     uint64_t id;                 /* of the gateway at the address; 0: it does not lead */
-    unsigned heads, requests, bodies;
+    unsigned heads, requests, bodies, gone;
+    struct exchange *waiting; /* at /wait */
     struct buf seen;
     bool server_closed, forwarder_closed;
 } scene;
@@ -35,7 +37,7 @@ static struct {
 static struct call {
     struct relay relay;
     int status;
-    struct buf got;
+    struct buf got, lines;
     bool ended;
     enum err error;
     char why[160];
@@ -56,6 +58,8 @@ static void on_api_head(void *owner, struct exchange *x)
     assert_false(http_header(x, RELAYED_HEADER).ptr);
     scene.heads++;
     x->body_limit = 100;
+    if (slice_is(x->path, "/peer/mux"))
+        assert_true(x->wants_upgrade);
     x->stream_body = slice_is(x->path, "/stream");
 }
 
@@ -72,6 +76,10 @@ static void on_api_request(void *owner, struct exchange *x)
     struct buf text = { 0 };
     (void)owner;
     scene.requests++;
+    if (slice_is(x->path, "/wait")) {
+        scene.waiting = x;
+        return;
+    }
     struct slice mark = http_header(x, "x-mark"), host = http_header(x, "host");
     buf_print(&text, "%s%s%s %.*s?%.*s %.*s %.*s %.*s", x->peer, x->secure ? " tls" : "",
               x->hidden ? " hidden" : "", SLICE_ARG(x->path), SLICE_ARG(x->query),
@@ -83,6 +91,8 @@ static void on_api_request(void *owner, struct exchange *x)
 static void on_api_gone(void *owner, struct exchange *x)
 {
     (void)owner;
+    scene.gone++;
+    scene.waiting = NULL;
     http_reply(x, 500, (struct slice){ 0 }, (struct slice){ 0 });
 }
 
@@ -173,7 +183,16 @@ static void on_end(struct relay *relay, enum err error, const char *why)
     snprintf(call.why, sizeof(call.why), "%s", why);
 }
 
-static const struct relay_ops ops = { on_ready, on_head, on_piece, on_end };
+static void on_answer(struct relay *relay, int status, struct slice lines,
+                      struct slice body)
+{
+    on_head(relay, status, NULL, 0);
+    on_piece(relay, body);
+    buf_add(&call.lines, lines);
+    on_end(relay, OK, "");
+}
+
+static const struct relay_ops ops = { on_ready, on_head, on_piece, on_end, on_answer };
 
 static bool has_ended(void *owner)
 {
@@ -188,11 +207,14 @@ static void make_call(struct relay_request request, const char *body)
     assert_non_null(pool);
     call.ended = false;
     buf_clear(&call.got);
+    buf_clear(&call.lines);
+    request.body = slice_of(body);
     request.has_length = !request.chunked && *body;
     request.length = strlen(body);
     if (relay_begin(pool, &call.relay, &request, &ops, &why))
         fail_msg("%s", why.text);
-    relay_write(&call.relay, slice_of(body));
+    if (!call.relay.is_muxed)
+        relay_write(&call.relay, slice_of(body));
     relay_finish(&call.relay);
     client_world_until(&world, has_ended, NULL);
 }
@@ -253,6 +275,7 @@ static int close_scene(void **state)
     client_world_close(&world);
     buf_finish(&scene.seen);
     buf_finish(&call.got);
+    buf_finish(&call.lines);
     return 0;
 }
 
@@ -323,6 +346,188 @@ static void a_lead_that_has_ended_refuses_calls(void **state)
     assert_int_equal(scene.heads, 1);
 }
 
+/* ---- multiplexed calls ---- */
+
+static struct relay_request brief(const char *target, const char *note)
+{
+    return (struct relay_request){ .method = "POST",
+                                   .target = slice_of(target),
+                                   .headers = headers,
+                                   .header_count = 2,
+                                   .note = slice_of(note),
+                                   .is_brief = true };
+}
+
+/* The first calls have connections of their own, until there is one for all. */
+static void open_mux(void)
+{
+    start_follower(KEY);
+    do
+        make_call(brief("/", "::1 --"), "body");
+    while (!call.relay.is_muxed);
+}
+
+static void brief_calls_share_a_connection(void **state)
+{
+    (void)state;
+    open_mux();
+    for (unsigned i = 0; i < 100; i++) {
+        unsigned heads = scene.heads;
+        make_call(brief("/a?b", "203.0.113.9 sh"), i % 2 ? "body" : "");
+        assert_true(call.relay.is_muxed && call.relay.was_sent);
+        assert_int_equal(call.status, 200);
+        assert_true(slice_is(buf_slice(&call.got),
+                             i % 2 ? "203.0.113.9 tls hidden /a?b runs.example m  n body"
+                                   : "203.0.113.9 tls hidden /a?b runs.example m  n "));
+        assert_int_equal(scene.heads, heads + 1);
+    }
+    assert_int_equal(relay_pool_connections(forwarder_pool(scene.forwarder)), 2);
+}
+
+static void a_lead_that_has_ended_refuses_muxed_calls(void **state)
+{
+    (void)state;
+    open_mux();
+    unsigned heads = scene.heads;
+    scene.id = 0;
+    make_call(brief("/", "::1 --"), "body");
+    assert_true(call.relay.is_muxed);
+    assert_int_equal(call.status, 503);
+    assert_true(
+        slice_is(buf_slice(&call.lines), "retry-after: 1\r\n" RELAYED_UNTAKEN ": 1\r\n"));
+    assert_int_equal(scene.heads, heads);
+}
+
+static bool is_waiting(void *owner)
+{
+    (void)owner;
+    return scene.waiting;
+}
+
+static void begin_waiting(struct relay *relay)
+{
+    const struct relay_request request = brief("/wait", "::1 --");
+    struct failure why;
+    if (relay_begin(forwarder_pool(scene.forwarder), relay, &request, &ops, &why))
+        fail_msg("%s", why.text);
+    assert_true(relay->is_muxed);
+    client_world_until(&world, is_waiting, NULL);
+}
+
+static void muxed_calls_are_answered_in_any_order(void **state)
+{
+    struct relay relay;
+    (void)state;
+    open_mux();
+    begin_waiting(&relay);
+    make_call(brief("/", "::1 --"), "body");
+    assert_int_equal(call.status, 200);
+    call.ended = false;
+    http_reply(scene.waiting, 201, (struct slice){ 0 }, SLICE("at last"));
+    client_world_until(&world, has_ended, NULL);
+    assert_int_equal(call.status, 201);
+}
+
+static bool is_left(void *owner)
+{
+    (void)owner;
+    return scene.gone > 0;
+}
+
+static void a_client_of_a_muxed_call_may_leave(void **state)
+{
+    struct relay relay;
+    (void)state;
+    open_mux();
+    begin_waiting(&relay);
+    call.ended = false;
+    relay_leave(&relay);
+    client_world_until(&world, has_ended, NULL);
+    assert_int_equal(scene.gone, 1);
+    assert_int_equal(call.status, 500);
+    scene.gone = 0;
+    begin_waiting(&relay);
+    call.ended = false;
+    relay_cancel(&relay);
+    client_world_until(&world, is_left, NULL);
+    assert_false(call.ended);
+}
+
+static void muxed_calls_end_with_their_connection(void **state)
+{
+    struct relay relay;
+    (void)state;
+    open_mux();
+    begin_waiting(&relay);
+    call.ended = false;
+    peer_server_close(scene.server);
+    client_world_until(&world, has_ended, NULL);
+    assert_int_equal(call.error, ERR_LOST);
+    assert_true(relay.was_sent);
+    client_world_until(&world, is_true, &scene.server_closed);
+    scene.server_closed = false;
+    start_leader();
+}
+
+/* A client chooses the path and the headers of its call. */
+static void a_client_cannot_open_a_multiplexed_connection(void **state)
+{
+    static const struct http_header asking[] = { { SLICE("host"), SLICE("a") },
+                                                 { SLICE("connection"), SLICE("Upgrade") },
+                                                 { SLICE("upgrade"), SLICE("websocket") } };
+    (void)state;
+    start_follower(KEY);
+    make_call((struct relay_request){ .method = "GET",
+                                      .target = SLICE(PEER_MUX_TARGET),
+                                      .headers = asking,
+                                      .header_count = 3,
+                                      .upgrades = true,
+                                      .note = SLICE("::1 --") },
+              "");
+    assert_int_equal(call.status, 200);
+    assert_int_equal(scene.requests, 1);
+}
+
+static void a_muxed_call_never_becomes_a_replication(void **state)
+{
+    struct relay_request request = brief(PEER_TARGET, "::1 --");
+    static const struct http_header asking[] = { { SLICE("host"), SLICE("a") },
+                                                 { SLICE("connection"), SLICE("Upgrade") },
+                                                 { SLICE("upgrade"), SLICE("websocket") },
+                                                 { SLICE("sec-websocket-protocol"),
+                                                   SLICE(PEER_PROTOCOL) } };
+    (void)state;
+    open_mux();
+    unsigned requests = scene.requests;
+    request.method = "GET";
+    request.headers = asking;
+    request.header_count = 4;
+    make_call(request, "");
+    assert_true(call.relay.is_muxed);
+    assert_int_equal(call.status, 200);
+    assert_int_equal(scene.requests, requests + 1);
+}
+
+static void changed_and_repeated_messages_are_refused(void **state)
+{
+    struct peer_key key = { { 1 } };
+    (void)state;
+    for (unsigned changes = 0; changes < 3; changes++) {
+        struct peer_mac *out = peer_mac_create(&key, PEER_CALLER);
+        struct peer_mac *in = peer_mac_create(&key, PEER_CALLER);
+        struct buf message = { 0 };
+        call_wire_seal(out, SLICE("items"), &message);
+        buf_add_text(&message, changes == 1 ? "itemz" : "items");
+        struct slice once = buf_slice(&message), again = once;
+        assert_int_equal(peer_wire_open(in, &once), changes != 1);
+        if (changes == 2)
+            assert_false(peer_wire_open(in, &again));
+        peer_mac_destroy(in);
+        peer_mac_destroy(out);
+        buf_finish(&message);
+    }
+}
+
 /* ---- strangers ---- */
 
 static void say(struct far *far, const char *text)
@@ -350,6 +555,10 @@ static const struct {
     { HEAD("GET /healthz") "\r\n", "HTTP/1.1 404 " },
     { HEAD("GET /") SIGNED "\r\n", "HTTP/1.1 404 " },
     { HEAD("GET /peer/calls") "\r\n", "HTTP/1.1 404 " },
+    { HEAD("GET /peer/mux") "connection: upgrade\r\nupgrade: websocket\r\n\r\n",
+      "HTTP/1.1 404 " },
+    { HEAD("GET /peer/mux") "x-runcast-forwarded: mux AAAAAAAAAAAAAAAAAAAAAA\r\n\r\n",
+      "HTTP/1.1 404 " },
     { HEAD("POST /peer/calls") "content-length: 400\r\n\r\n", "HTTP/1.1 413 " },
     { HEAD("POST /peer/calls") "\r\n" HEAD("GET /") SIGNED "\r\n", "HTTP/1.1 404 " },
     { HEAD("POST /peer/calls") "\r\n" HEAD("POST /peer/calls") "\r\n", "HTTP/1.1 403 " },
@@ -423,7 +632,8 @@ static void changed_and_repeated_heads_are_refused(void **state)
                               .header_count = 3 };
         for (unsigned n = 0; n < cases[i].number; n++)
             peer_mac_next(in, hash, mac);
-        if (call_wire_check(in, &x) != cases[i].is_right)
+        bool is_mux;
+        if (call_wire_check(in, &x, &is_mux) != cases[i].is_right)
             fail_msg("%s", cases[i].name);
         assert_int_equal(x.relayed, cases[i].is_right);
         peer_mac_destroy(in);
@@ -456,10 +666,21 @@ static void a_client_cannot_add_the_header(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_call_belongs_to_its_client),   TEST(another_key_forwards_nothing),
-        TEST(only_the_leader_gets_calls),     TEST(a_lead_that_has_ended_refuses_calls),
-        TEST(strangers_reach_nothing),        TEST(changed_and_repeated_heads_are_refused),
+        TEST(a_call_belongs_to_its_client),
+        TEST(another_key_forwards_nothing),
+        TEST(only_the_leader_gets_calls),
+        TEST(a_lead_that_has_ended_refuses_calls),
+        TEST(strangers_reach_nothing),
+        TEST(changed_and_repeated_heads_are_refused),
         TEST(a_client_cannot_add_the_header),
+        TEST(brief_calls_share_a_connection),
+        TEST(a_lead_that_has_ended_refuses_muxed_calls),
+        TEST(muxed_calls_are_answered_in_any_order),
+        TEST(a_client_of_a_muxed_call_may_leave),
+        TEST(muxed_calls_end_with_their_connection),
+        TEST(a_client_cannot_open_a_multiplexed_connection),
+        TEST(a_muxed_call_never_becomes_a_replication),
+        TEST(changed_and_repeated_messages_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
