@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "net/address.h"
 #include "net/client/tls_client.h"
 
@@ -142,6 +143,13 @@ static enum tls_result take(struct channel *channel, char *room, size_t size, si
     return TLS_FAILED;
 }
 
+/* A short read has emptied the socket, which is reported again if more comes. TLS may hold
+ * more. */
+static bool may_have_more(const struct channel *channel, size_t len)
+{
+    return channel->tls || len == READ_BYTES;
+}
+
 static bool is_read(const struct channel *channel)
 {
     return channel->state == CHANNEL_OPEN && !channel->paused;
@@ -149,7 +157,7 @@ static bool is_read(const struct channel *channel)
 
 static void read_some(struct channel *channel)
 {
-    char room[READ_BYTES];
+    MEM_UNFILLED char room[READ_BYTES];
     struct timeslice timeslice = loop_timeslice(channel->options.loop);
     enum tls_result result = TLS_DONE;
     size_t len;
@@ -160,6 +168,8 @@ static void read_some(struct channel *channel)
         if (result != TLS_DONE)
             break;
         channel->ops->on_bytes(channel, (struct slice){ room, len });
+        if (!may_have_more(channel, len))
+            break;
     }
     if (channel->state != CHANNEL_OPEN)
         return;
