@@ -40,10 +40,13 @@ struct forwarding {
     forwarding_enter_fn *enter;
     struct list calls; // forwarded::link
     struct quota users, others;
-    uint32_t kind; /* of timers */
+    uint32_t kind;           /* of timers */
+    uint64_t secret, keys;   /* make the request keys of calls without one */
+    struct buf target, note; /* of the call that is being sent */
 };
 
 enum forwarded_state {
+    FORWARDED_COLLECTS, /* its body, until it is complete */
     FORWARDED_WAITS,
     FORWARDED_SENT,
     FORWARDED_ANSWERS,
@@ -61,6 +64,7 @@ struct forwarded {
     int64_t until_ms;   /* of waiting for a leader */
     struct buf kept;    /* of the body, if that is all that has arrived */
     bool keeps;         /* it is */
+    bool is_brief;      /* it is sent once it is complete, with others */
     bool complete;      /* the whole request has arrived */
     bool was_sent;      /* a leader may have executed the call */
     int status;         /* of the response */
@@ -154,13 +158,16 @@ static void end_stream(struct forwarded *forwarded, bool is_whole)
 /* Headers of one connection, and those that the server here adds. */
 static bool is_hop_header(struct slice name)
 {
-    static const char *const hops[] = {
-        "connection",      "keep-alive",        "proxy-connection",  "te",
-        "trailer",         "transfer-encoding", "content-length",    "expect",
-        "x-forwarded-for", "x-forwarded-host",  "x-forwarded-proto", "forwarded"
+    static const struct slice hops[] = {
+        SLICE("connection"),        SLICE("keep-alive"),
+        SLICE("proxy-connection"),  SLICE("te"),
+        SLICE("trailer"),           SLICE("transfer-encoding"),
+        SLICE("content-length"),    SLICE("expect"),
+        SLICE("x-forwarded-for"),   SLICE("x-forwarded-host"),
+        SLICE("x-forwarded-proto"), SLICE("forwarded")
     };
     for (size_t i = 0; i < sizeof(hops) / sizeof(hops[0]); i++)
-        if (http_name_is(name, hops[i]))
+        if (name.len == hops[i].len && http_name_is(name, hops[i].ptr))
             return true;
     return false;
 }
@@ -194,16 +201,22 @@ static bool has_length(const struct http_header *headers, size_t count, uint64_t
     return false;
 }
 
-static void reply_short(struct forwarded *forwarded)
+/* lines and body are not memory of the call. */
+static void reply_whole(struct forwarded *forwarded, struct slice lines, struct slice body)
 {
-    struct buf lines = forwarded->lines, body = forwarded->body;
     int status = forwarded->status;
-    forwarded->lines = forwarded->body = (struct buf){ 0 };
     struct api_call *call = let_go(forwarded);
     struct exchange *x = call->x;
     request_log_answer(call, status);
     api_call_end(call);
-    http_reply(x, status, buf_slice(&lines), buf_slice(&body));
+    http_reply(x, status, lines, body);
+}
+
+static void reply_short(struct forwarded *forwarded)
+{
+    struct buf lines = forwarded->lines, body = forwarded->body;
+    forwarded->lines = forwarded->body = (struct buf){ 0 };
+    reply_whole(forwarded, buf_slice(&lines), buf_slice(&body));
     buf_finish(&lines);
     buf_finish(&body);
 }
@@ -390,7 +403,43 @@ static void on_end(struct relay *relay, enum err error, const char *why)
         end_short(forwarded);
 }
 
-static const struct relay_ops relay_ops = { on_ready, on_head, on_piece, on_end };
+/* Cuts the line that says that nothing was executed. Returns false if there is none. */
+static bool cut_untaken(struct slice lines, struct buf *out)
+{
+    static const char line[] = RELAYED_UNTAKEN ": 1\r\n";
+    const char *at = memmem(lines.ptr, lines.len, line, sizeof(line) - 1);
+    if (!at) {
+        buf_add(out, lines);
+        return false;
+    }
+    size_t before = (size_t)(at - lines.ptr);
+    buf_add(out, (struct slice){ lines.ptr, before });
+    buf_add(out, slice_from(lines, before + sizeof(line) - 1));
+    return true;
+}
+
+static void on_answer(struct relay *relay, int status, struct slice lines,
+                      struct slice body)
+{
+    struct forwarded *forwarded = of(relay);
+    forwarded->status = status;
+    note_trust(forwarded);
+    if (status != STATUS_GONE && status != 503) {
+        reply_whole(forwarded, lines, body);
+        return;
+    }
+    forwarded->state = FORWARDED_ANSWERS;
+    forwarded->is_short = true;
+    forwarded->is_untaken = cut_untaken(lines, &forwarded->lines);
+    buf_add(&forwarded->body, body);
+    end_short(forwarded);
+}
+
+static const struct relay_ops relay_ops = { .on_ready = on_ready,
+                                            .on_head = on_head,
+                                            .on_piece = on_piece,
+                                            .on_answer = on_answer,
+                                            .on_end = on_end };
 
 /* ---- the request ---- */
 
@@ -428,17 +477,19 @@ static enum err begin_relay(struct forwarded *forwarded, struct relay_pool *pool
                             struct failure *why)
 {
     const struct exchange *x = forwarded->call->x;
-    struct http_header headers[HEADERS_MAX];
-    struct buf target = { 0 }, note = { 0 };
+    MEM_UNFILLED struct http_header headers[HEADERS_MAX];
+    struct buf *target = &forwarded->all->target, *note = &forwarded->all->note;
     uint64_t length = 0;
-    buf_add(&target, x->path);
+    buf_clear(target);
+    buf_clear(note);
+    buf_add(target, x->path);
     if (x->query.ptr)
-        buf_add_char(&target, '?');
-    buf_add(&target, x->query);
-    relayed_write(x, &note);
+        buf_add_char(target, '?');
+    buf_add(target, x->query);
+    relayed_write(x, note);
     text_to_u64(http_header(x, "content-length"), &length);
     const struct relay_request request = { .method = http_method_name(x->method),
-                                           .target = buf_slice(&target),
+                                           .target = buf_slice(target),
                                            .headers = headers,
                                            .header_count =
                                                choose_headers(forwarded, headers),
@@ -446,18 +497,20 @@ static enum err begin_relay(struct forwarded *forwarded, struct relay_pool *pool
                                            .has_length = x->has_body_length,
                                            .length = length,
                                            .upgrades = x->wants_upgrade,
-                                           .note = buf_slice(&note) };
-    enum err refused = relay_begin(pool, &forwarded->relay, &request, &relay_ops, why);
-    buf_finish(&target);
-    buf_finish(&note);
-    return refused;
+                                           .note = buf_slice(note),
+                                           .is_brief = forwarded->is_brief,
+                                           .body = x->body };
+    return relay_begin(pool, &forwarded->relay, &request, &relay_ops, why);
 }
 
 /* Sends what is kept of the body, and lets the rest come. */
 static void send_kept(struct forwarded *forwarded)
 {
     forwarded->state = FORWARDED_SENT;
-    relay_write(&forwarded->relay, buf_slice(&forwarded->kept));
+    if (forwarded->relay.is_muxed)
+        return;
+    relay_write(&forwarded->relay, forwarded->is_brief ? forwarded->call->x->body
+                                                       : buf_slice(&forwarded->kept));
     if (forwarded->complete)
         relay_finish(&forwarded->relay);
     else
@@ -503,6 +556,8 @@ static void enter_here(struct forwarded *forwarded)
     } else if (forwarded->complete || !x->body_len) {
         bool complete = forwarded->complete;
         forwarding_enter_fn *enter = forwarded->all->enter;
+        if (forwarded->is_brief)
+            buf_add(&forwarded->kept, x->body);
         struct buf kept = forwarded->kept;
         forwarded->kept = (struct buf){ 0 };
         struct api_call *call = let_go(forwarded);
@@ -605,7 +660,12 @@ void forwarding_take_end(struct api_call *call)
 {
     struct forwarded *forwarded = call->forwarded;
     forwarded->complete = true;
-    relay_finish(&forwarded->relay);
+    if (forwarded->state == FORWARDED_COLLECTS) {
+        forwarded->until_ms = now_of(forwarded->all) + WAIT_MS;
+        look(forwarded);
+    } else {
+        relay_finish(&forwarded->relay);
+    }
 }
 
 static bool is_streaming(const struct forwarded *forwarded)
@@ -683,21 +743,33 @@ static struct quota *find_share(struct forwarding *all, struct api_call *call)
 
 /* ---- beginning ---- */
 
+/* Returns true for a call that the leader answers at once, and whose body is kept. */
+static bool is_brief(const struct api_call *call)
+{
+    const struct exchange *x = call->x;
+    uint64_t length = 0;
+    text_to_u64(http_header(x, "content-length"), &length);
+    return call->route && call->route->claims && !x->chunked && !x->wants_upgrade &&
+           length <= KEPT_MAX;
+}
+
 static void set_limits(struct api_call *call)
 {
     const struct route *route = call->route;
     call->x->body_limit = route ? route->body_limit : UNKNOWN_BODY;
     call->x->slow_body = route && route->auth & BODY_SLOW;
-    call->x->stream_body = true;
+    call->x->stream_body = !is_brief(call);
 }
 
-static void make_key(struct api_call *call)
+/* Only this process knows the first half, so that no client can send the same key. */
+static void make_key(struct forwarding *all, struct api_call *call)
 {
     if (!call->route || !call->route->claims || api_request_id(call).ptr)
         return;
-    buf_print(&call->made_key, "%016llx%016llx",
-              (unsigned long long)random_below(UINT64_MAX),
-              (unsigned long long)random_below(UINT64_MAX));
+    const uint64_t key[] = { all->secret, all->keys++ };
+    char digits[2 * sizeof(key) + 1];
+    text_to_hex((const unsigned char *)key, sizeof(key), digits);
+    buf_add(&call->made_key, (struct slice){ digits, 2 * sizeof(key) });
 }
 
 static struct forwarded *forwarded_create(struct forwarding *all, struct api_call *call,
@@ -707,8 +779,9 @@ static struct forwarded *forwarded_create(struct forwarding *all, struct api_cal
     forwarded->all = all;
     forwarded->call = call;
     forwarded->share = share;
-    snprintf(forwarded->client, sizeof(forwarded->client), "%s", call->x->peer);
+    memcpy(forwarded->client, call->x->peer, sizeof(forwarded->client));
     forwarded->keeps = true;
+    forwarded->is_brief = !call->x->stream_body;
     forwarded->until_ms = now_of(all) + WAIT_MS;
     quota_take(share, 1);
     metric_add(M_FORWARDED, 1);
@@ -719,7 +792,7 @@ static struct forwarded *forwarded_create(struct forwarding *all, struct api_cal
     call->on_drained = on_drained;
     call->bears_doubt = true;
     api_hold(call, on_drain);
-    make_key(call);
+    make_key(all, call);
     return forwarded;
 }
 
@@ -734,7 +807,9 @@ bool forwarding_take(struct forwarding *forwarding, struct api_call *call)
         return true;
     }
     set_limits(call);
-    send_or_wait(forwarded_create(forwarding, call, share));
+    struct forwarded *forwarded = forwarded_create(forwarding, call, share);
+    if (!forwarded->is_brief)
+        send_or_wait(forwarded);
     return true;
 }
 
@@ -748,6 +823,7 @@ struct forwarding *forwarding_create(struct api *api, forwarding_enter_fn *enter
     forwarding->enter = enter;
     forwarding->users.limit = USERS_MAX;
     forwarding->others.limit = OTHERS_MAX;
+    forwarding->secret = random_below(UINT64_MAX);
     forwarding->kind = timers_kind(loop_timers(forwarding->loop), on_look);
     list_init(&forwarding->calls);
     return forwarding;
@@ -755,6 +831,8 @@ struct forwarding *forwarding_create(struct api *api, forwarding_enter_fn *enter
 
 void forwarding_destroy(struct forwarding *forwarding)
 {
+    buf_finish(&forwarding->target);
+    buf_finish(&forwarding->note);
     free(forwarding);
 }
 

@@ -7,7 +7,10 @@ enum { FLAGS_LEN = 2 };
 
 void relayed_write(const struct exchange *x, struct buf *out)
 {
-    buf_print(out, "%s %c%c", x->peer, x->secure ? 's' : '-', x->hidden ? 'h' : '-');
+    buf_add_text(out, x->peer);
+    buf_add_char(out, ' ');
+    buf_add_char(out, x->secure ? 's' : '-');
+    buf_add_char(out, x->hidden ? 'h' : '-');
 }
 
 static bool is_flag(char c, char flag)
