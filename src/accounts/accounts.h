@@ -65,7 +65,6 @@ struct project {
     struct trimmed_quota finished;  // bytes of final runs in memory; counted by the engine
     struct quota branches_finished; // the same of its preview branches
     struct quota stored;            // bytes in the store; counted by the engine
-    struct quota forwarded;         // calls in progress at the leader; counted by api
     struct list link;               // accounts::projects, or ::deleted
 };
 

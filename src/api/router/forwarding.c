@@ -6,6 +6,8 @@
 #include "api/request/parts.h"
 #include "api/request/request_log.h"
 #include "api/request/route.h"
+#include "api/router/caller_places.h"
+#include "api/router/forwarded_headers.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
@@ -23,23 +25,18 @@ enum {
     SHORT_BODY = 16 * 1024,  /* a response up to this length is sent in one write */
     UNSENT_MAX = 64 * 1024,  /* of a response; then the leader must wait */
     UNKNOWN_BODY = 64 << 10, /* of a path without a route here */
-    PROJECT_MAX = 1000,      /* calls in progress */
-    USERS_MAX = 1000,        /* of all personal tokens */
-    OTHERS_MAX = 1000,       /* of all callers without a known credential */
-    CLIENT_MAX = 250,        /* of one address among either */
-    HEADERS_MAX = 104,
     STATUS_GONE =
         499, /* the leader's response to a client that has left (api_reply_gone) */
 };
 
-static const char request_key[] = "x-trigger-request-idempotency-key";
+static const char request_key[] = FORWARDED_REQUEST_KEY;
 
 struct forwarding {
     struct api *api;
     struct loop *loop;
     forwarding_enter_fn *enter;
     struct list calls; // forwarded::link
-    struct quota users, others;
+    struct caller_places places;
     uint32_t kind;           /* of timers */
     uint64_t secret, keys;   /* make the request keys of calls without one */
     struct buf target, note; /* of the call that is being sent */
@@ -58,8 +55,7 @@ struct forwarded {
     struct api_call *call; /* NULL: a tunnel */
     struct relay relay;
     enum forwarded_state state;
-    struct quota *share;
-    char client[ADDRESS_TEXT];
+    struct place_owner *place;
     struct timer timer; /* while it waits */
     int64_t until_ms;   /* of waiting for a leader */
     struct buf kept;    /* of the body, if that is all that has arrived */
@@ -94,7 +90,7 @@ static void forwarded_destroy(struct forwarded *forwarded)
     relay_cancel(&forwarded->relay);
     timers_clear(loop_timers(forwarded->all->loop), &forwarded->timer);
     list_remove(&forwarded->link);
-    quota_release(forwarded->share, 1);
+    caller_places_release(&forwarded->all->places, forwarded->place);
     metric_add(M_FORWARDED_NOW, -1);
     buf_finish(&forwarded->kept);
     buf_finish(&forwarded->lines);
@@ -154,52 +150,6 @@ static void end_stream(struct forwarded *forwarded, bool is_whole)
 }
 
 /* ---- the response ---- */
-
-/* Headers of one connection, and those that the server here adds. */
-static bool is_hop_header(struct slice name)
-{
-    static const struct slice hops[] = {
-        SLICE("connection"),        SLICE("keep-alive"),
-        SLICE("proxy-connection"),  SLICE("te"),
-        SLICE("trailer"),           SLICE("transfer-encoding"),
-        SLICE("content-length"),    SLICE("expect"),
-        SLICE("x-forwarded-for"),   SLICE("x-forwarded-host"),
-        SLICE("x-forwarded-proto"), SLICE("forwarded")
-    };
-    for (size_t i = 0; i < sizeof(hops) / sizeof(hops[0]); i++)
-        if (name.len == hops[i].len && http_name_is(name, hops[i].ptr))
-            return true;
-    return false;
-}
-
-static void add_line(struct buf *lines, struct slice name, struct slice value)
-{
-    buf_add(lines, name);
-    buf_add_text(lines, ": ");
-    buf_add(lines, value);
-    buf_add_text(lines, "\r\n");
-}
-
-static void keep_lines(struct forwarded *forwarded, const struct http_header *headers,
-                       size_t count)
-{
-    bool switches = forwarded->status == 101;
-    for (size_t i = 0; i < count; i++)
-        if (http_name_is(headers[i].name, RELAYED_UNTAKEN))
-            forwarded->is_untaken = true;
-        else if (!http_name_is(headers[i].name, "date") &&
-                 (switches || (!is_hop_header(headers[i].name) &&
-                               !http_name_is(headers[i].name, "upgrade"))))
-            add_line(&forwarded->lines, headers[i].name, headers[i].value);
-}
-
-static bool has_length(const struct http_header *headers, size_t count, uint64_t *length)
-{
-    for (size_t i = 0; i < count; i++)
-        if (http_name_is(headers[i].name, "content-length"))
-            return !text_to_u64(headers[i].value, length);
-    return false;
-}
 
 /* lines and body are not memory of the call. */
 static void reply_whole(struct forwarded *forwarded, struct slice lines, struct slice body)
@@ -320,9 +270,10 @@ static void on_head(struct relay *relay, int status, const struct http_header *h
 {
     struct forwarded *forwarded = of(relay);
     uint64_t len = 0;
-    bool has_len = has_length(headers, count, &len);
+    bool has_len = forwarded_headers_length(headers, count, &len);
     forwarded->status = status;
-    keep_lines(forwarded, headers, count);
+    forwarded->is_untaken =
+        !forwarded_headers_keep(&forwarded->lines, status, headers, count);
     note_trust(forwarded);
     if (status == 101) {
         begin_tunnel(forwarded);
@@ -403,21 +354,6 @@ static void on_end(struct relay *relay, enum err error, const char *why)
         end_short(forwarded);
 }
 
-/* Cuts the line that says that nothing was executed. Returns false if there is none. */
-static bool cut_untaken(struct slice lines, struct buf *out)
-{
-    static const char line[] = RELAYED_UNTAKEN ": 1\r\n";
-    const char *at = memmem(lines.ptr, lines.len, line, sizeof(line) - 1);
-    if (!at) {
-        buf_add(out, lines);
-        return false;
-    }
-    size_t before = (size_t)(at - lines.ptr);
-    buf_add(out, (struct slice){ lines.ptr, before });
-    buf_add(out, slice_from(lines, before + sizeof(line) - 1));
-    return true;
-}
-
 static void on_answer(struct relay *relay, int status, struct slice lines,
                       struct slice body)
 {
@@ -430,7 +366,7 @@ static void on_answer(struct relay *relay, int status, struct slice lines,
     }
     forwarded->state = FORWARDED_ANSWERS;
     forwarded->is_short = true;
-    forwarded->is_untaken = cut_untaken(lines, &forwarded->lines);
+    forwarded->is_untaken = !forwarded_headers_keep_lines(&forwarded->lines, lines);
     buf_add(&forwarded->body, body);
     end_short(forwarded);
 }
@@ -443,41 +379,11 @@ static const struct relay_ops relay_ops = { .on_ready = on_ready,
 
 /* ---- the request ---- */
 
-/* Returns true for a header without a value in place of which another key is sent. */
-static bool is_replaced(const struct api_call *call, struct slice name)
-{
-    return call->made_key.len && http_name_is(name, request_key);
-}
-
-/* Copies the headers that the leader needs. Returns their number. */
-static size_t choose_headers(const struct forwarded *forwarded,
-                             struct http_header out[HEADERS_MAX])
-{
-    const struct exchange *x = forwarded->call->x;
-    size_t count = 0;
-    for (size_t i = 0; i < x->header_count && count < HEADERS_MAX - 3; i++) {
-        struct slice name = x->headers[i].name;
-        bool is_upgrade = http_name_is(name, "upgrade");
-        if (is_replaced(forwarded->call, name))
-            continue;
-        if (is_upgrade ? x->wants_upgrade : !is_hop_header(name))
-            out[count++] = x->headers[i];
-    }
-    if (!http_header(x, "host").ptr) /* in HTTP/1.0 */
-        out[count++] = (struct http_header){ SLICE("host"), SLICE("localhost") };
-    if (x->wants_upgrade)
-        out[count++] = (struct http_header){ SLICE("connection"), SLICE("Upgrade") };
-    if (forwarded->call->made_key.len)
-        out[count++] = (struct http_header){ slice_of(request_key),
-                                             buf_slice(&forwarded->call->made_key) };
-    return count;
-}
-
 static enum err begin_relay(struct forwarded *forwarded, struct relay_pool *pool,
                             struct failure *why)
 {
     const struct exchange *x = forwarded->call->x;
-    MEM_UNFILLED struct http_header headers[HEADERS_MAX];
+    MEM_UNFILLED struct http_header headers[FORWARDED_HEADERS_MAX];
     struct buf *target = &forwarded->all->target, *note = &forwarded->all->note;
     uint64_t length = 0;
     buf_clear(target);
@@ -491,8 +397,8 @@ static enum err begin_relay(struct forwarded *forwarded, struct relay_pool *pool
     const struct relay_request request = { .method = http_method_name(x->method),
                                            .target = buf_slice(target),
                                            .headers = headers,
-                                           .header_count =
-                                               choose_headers(forwarded, headers),
+                                           .header_count = forwarded_headers_choose(
+                                               forwarded->call, headers),
                                            .chunked = x->chunked,
                                            .has_length = x->has_body_length,
                                            .length = length,
@@ -698,49 +604,6 @@ static void on_drain(struct api_call *call)
         relay_leave(&forwarded->relay);
 }
 
-/* ---- shares ---- */
-
-/* Finds the project of a credential that is known here. The leader judges it. */
-static struct project *find_project(struct api_call *call)
-{
-    struct slice header = http_header(call->x, "authorization");
-    struct failure why;
-    int64_t now = loop_wall_ms(engine_loop(call->api->engine));
-    if (!header.ptr ||
-        auth_identify(call->api->auth, header, call->x->peer, now, &call->identity, &why))
-        return NULL;
-    http_trust(call->x);
-    if (call->identity->account)
-        return call->identity->account->project;
-    return call->identity->secret ? call->identity->secret->project : NULL;
-}
-
-static size_t count_of(const struct forwarding *all, const struct quota *share,
-                       const char *client)
-{
-    size_t count = 0;
-    list_each (link, &all->calls) {
-        const struct forwarded *one = container_of(link, struct forwarded, link);
-        count += one->share == share && !strcmp(one->client, client);
-    }
-    return count;
-}
-
-/* Returns NULL if too many calls of the project, or of the client, are in progress. Strangers
- * take no place of users, who have a personal token. */
-static struct quota *find_share(struct forwarding *all, struct api_call *call)
-{
-    struct project *project = find_project(call);
-    struct quota *share = call->identity ? &all->users : &all->others;
-    if (project) {
-        share = &project->forwarded;
-        share->limit = PROJECT_MAX;
-    } else if (!call->x->hidden && count_of(all, share, call->x->peer) >= CLIENT_MAX) {
-        return NULL;
-    }
-    return quota_has(share, 1) ? share : NULL;
-}
-
 /* ---- beginning ---- */
 
 /* Returns true for a call that the leader answers at once, and whose body is kept. */
@@ -773,17 +636,15 @@ static void make_key(struct forwarding *all, struct api_call *call)
 }
 
 static struct forwarded *forwarded_create(struct forwarding *all, struct api_call *call,
-                                          struct quota *share)
+                                          struct place_owner *place)
 {
     struct forwarded *forwarded = mem_new(struct forwarded);
     forwarded->all = all;
     forwarded->call = call;
-    forwarded->share = share;
-    memcpy(forwarded->client, call->x->peer, sizeof(forwarded->client));
+    forwarded->place = place;
     forwarded->keeps = true;
     forwarded->is_brief = !call->x->stream_body;
     forwarded->until_ms = now_of(all) + WAIT_MS;
-    quota_take(share, 1);
     metric_add(M_FORWARDED, 1);
     metric_add(M_FORWARDED_NOW, 1);
     list_append(&all->calls, &forwarded->link);
@@ -800,14 +661,14 @@ bool forwarding_take(struct forwarding *forwarding, struct api_call *call)
 {
     if (!api_options(forwarding->api)->leader || call->x->method == HTTP_OTHER_)
         return false;
-    struct quota *share = find_share(forwarding, call);
-    if (!share) {
+    struct place_owner *place = caller_places_take_for(&forwarding->places, call);
+    if (!place) {
         explain(&call->why, ERR_BUSY, "Too many calls wait for the gateway that leads");
         api_reply_error(call, ERR_BUSY);
         return true;
     }
     set_limits(call);
-    struct forwarded *forwarded = forwarded_create(forwarding, call, share);
+    struct forwarded *forwarded = forwarded_create(forwarding, call, place);
     if (!forwarded->is_brief)
         send_or_wait(forwarded);
     return true;
@@ -821,8 +682,7 @@ struct forwarding *forwarding_create(struct api *api, forwarding_enter_fn *enter
     forwarding->api = api;
     forwarding->loop = engine_loop(api->engine);
     forwarding->enter = enter;
-    forwarding->users.limit = USERS_MAX;
-    forwarding->others.limit = OTHERS_MAX;
+    caller_places_init(&forwarding->places);
     forwarding->secret = random_below(UINT64_MAX);
     forwarding->kind = timers_kind(loop_timers(forwarding->loop), on_look);
     list_init(&forwarding->calls);
@@ -831,6 +691,7 @@ struct forwarding *forwarding_create(struct api *api, forwarding_enter_fn *enter
 
 void forwarding_destroy(struct forwarding *forwarding)
 {
+    caller_places_finish(&forwarding->places);
     buf_finish(&forwarding->target);
     buf_finish(&forwarding->note);
     free(forwarding);

@@ -1,0 +1,46 @@
+/* caller_places.h - how many calls of each caller may be in progress at the leader at once.
+ *
+ *   call ─► its project, its user, or the address of a stranger ─► a place, or refused
+ *
+ * A caller may have as many places as are still free, up to a limit. So one that takes all it
+ * gets has at most half of them, two have a third each, and so on: there is always a share
+ * left for the next one. Strangers together are one caller as well, and get half of that. */
+#pragma once
+
+#include "api/request/call.h"
+#include "base/table.h"
+
+enum {
+    CALLER_PLACES = 4000, /* each may need a connection to the leader (forwarder.c) */
+    CALLER_PLACES_OF_PROJECT = 1000, /* the limits */
+    CALLER_PLACES_OF_USER = 250,
+    CALLER_PLACES_OF_STRANGERS = 1000,
+    CALLER_PLACES_OF_ADDRESS = 250, /* of a stranger */
+};
+
+struct place_owner;
+
+struct caller_places {
+    size_t taken, strangers;
+    struct table owners; // place_owner::key, of those with a place
+};
+
+void caller_places_init(struct caller_places *places);
+/* Requires that no place is taken. */
+void caller_places_finish(struct caller_places *places);
+
+/* Takes a place. id: of a project or a user. Returns NULL if it has too many. */
+struct place_owner *caller_places_take(struct caller_places *places, struct slice id,
+                                       size_t limit);
+
+/* The same for a caller without a known credential. address: absent if it is that of a proxy
+ * that hides its clients. */
+struct place_owner *caller_places_take_stranger(struct caller_places *places,
+                                                struct slice address);
+
+/* The same for the caller of a call, as far as it is known here; the leader judges it. Sets
+ * api_call::identity if it can. */
+struct place_owner *caller_places_take_for(struct caller_places *places,
+                                           struct api_call *call);
+
+void caller_places_release(struct caller_places *places, struct place_owner *owner);

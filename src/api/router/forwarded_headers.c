@@ -1,0 +1,103 @@
+/* forwarded_headers.c - leaves out what belongs to one connection. */
+#include "api/router/forwarded_headers.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "net/http/http_check.h"
+#include "net/http/relayed.h"
+
+/* Headers of one connection, and those that the server here adds. */
+static bool is_hop_header(struct slice name)
+{
+    static const struct slice hops[] = {
+        SLICE("connection"),        SLICE("keep-alive"),
+        SLICE("proxy-connection"),  SLICE("te"),
+        SLICE("trailer"),           SLICE("transfer-encoding"),
+        SLICE("content-length"),    SLICE("expect"),
+        SLICE("x-forwarded-for"),   SLICE("x-forwarded-host"),
+        SLICE("x-forwarded-proto"), SLICE("forwarded")
+    };
+    for (size_t i = 0; i < sizeof(hops) / sizeof(hops[0]); i++)
+        if (name.len == hops[i].len && http_name_is(name, hops[i].ptr))
+            return true;
+    return false;
+}
+
+static void add_line(struct buf *lines, struct slice name, struct slice value)
+{
+    buf_add(lines, name);
+    buf_add_text(lines, ": ");
+    buf_add(lines, value);
+    buf_add_text(lines, "\r\n");
+}
+
+/* ---- the request ---- */
+
+/* Returns true for a header without a value in place of which another key is sent. */
+static bool is_replaced(const struct api_call *call, struct slice name)
+{
+    return call->made_key.len && http_name_is(name, FORWARDED_REQUEST_KEY);
+}
+
+size_t forwarded_headers_choose(const struct api_call *call,
+                                struct http_header out[FORWARDED_HEADERS_MAX])
+{
+    const struct exchange *x = call->x;
+    size_t count = 0;
+    for (size_t i = 0; i < x->header_count && count < FORWARDED_HEADERS_MAX - 3; i++) {
+        struct slice name = x->headers[i].name;
+        bool is_upgrade = http_name_is(name, "upgrade");
+        if (is_replaced(call, name))
+            continue;
+        if (is_upgrade ? x->wants_upgrade : !is_hop_header(name))
+            out[count++] = x->headers[i];
+    }
+    if (!http_header(x, "host").ptr) /* in HTTP/1.0 */
+        out[count++] = (struct http_header){ SLICE("host"), SLICE("localhost") };
+    if (x->wants_upgrade)
+        out[count++] = (struct http_header){ SLICE("connection"), SLICE("Upgrade") };
+    if (call->made_key.len)
+        out[count++] = (struct http_header){ SLICE(FORWARDED_REQUEST_KEY),
+                                             buf_slice(&call->made_key) };
+    return count;
+}
+
+/* ---- the response ---- */
+
+bool forwarded_headers_keep(struct buf *lines, int status,
+                            const struct http_header *headers, size_t count)
+{
+    bool switches = status == 101, is_taken = true;
+    for (size_t i = 0; i < count; i++)
+        if (http_name_is(headers[i].name, RELAYED_UNTAKEN))
+            is_taken = false;
+        else if (!http_name_is(headers[i].name, "date") &&
+                 (switches || (!is_hop_header(headers[i].name) &&
+                               !http_name_is(headers[i].name, "upgrade"))))
+            add_line(lines, headers[i].name, headers[i].value);
+    return is_taken;
+}
+
+bool forwarded_headers_keep_lines(struct buf *out, struct slice lines)
+{
+    static const char line[] = RELAYED_UNTAKEN ": 1\r\n";
+    const char *at = memmem(lines.ptr, lines.len, line, sizeof(line) - 1);
+    if (!at) {
+        buf_add(out, lines);
+        return true;
+    }
+    size_t before = (size_t)(at - lines.ptr);
+    buf_add(out, (struct slice){ lines.ptr, before });
+    buf_add(out, slice_from(lines, before + sizeof(line) - 1));
+    return false;
+}
+
+bool forwarded_headers_length(const struct http_header *headers, size_t count,
+                              uint64_t *length)
+{
+    for (size_t i = 0; i < count; i++)
+        if (http_name_is(headers[i].name, "content-length"))
+            return !text_to_u64(headers[i].value, length);
+    return false;
+}

@@ -1,0 +1,26 @@
+/* forwarded_headers.h - which headers of a forwarded call, and of its response, pass. */
+#pragma once
+
+#include "api/request/call.h"
+
+/* One that a client repeats a call with; a follower makes one for a call without it. */
+#define FORWARDED_REQUEST_KEY "x-trigger-request-idempotency-key"
+
+enum { FORWARDED_HEADERS_MAX = 104 };
+
+/* Copies the headers that the leader needs, but for those that frame the body. Returns their
+ * number. They are borrowed from the call. */
+size_t forwarded_headers_choose(const struct api_call *call,
+                                struct http_header out[FORWARDED_HEADERS_MAX]);
+
+/* Appends the lines of a response that its client gets. Returns false if one of them says
+ * that nothing was executed (RELAYED_UNTAKEN). */
+bool forwarded_headers_keep(struct buf *lines, int status,
+                            const struct http_header *headers, size_t count);
+
+/* The same for lines as the handler of the leader has written them. */
+bool forwarded_headers_keep_lines(struct buf *out, struct slice lines);
+
+/* Returns true if the headers state the length of the body. */
+bool forwarded_headers_length(const struct http_header *headers, size_t count,
+                              uint64_t *length);
