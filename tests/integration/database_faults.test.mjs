@@ -11,7 +11,7 @@ import { after, before, test } from "node:test";
 import { Writers } from "../support/js/acknowledged.mjs";
 import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
 import { PgRelay } from "../support/js/pg_relay.mjs";
-import { mayMount, onDatabase, startPostgres } from "../support/js/postgres.mjs";
+import { mayMount, onDatabase, startPostgres, urlOfBoth } from "../support/js/postgres.mjs";
 import { RunsMirror } from "../support/js/runs.mjs";
 
 const outageS = Number(process.env.DATABASE_AWAY_S ?? 30);
@@ -209,8 +209,7 @@ test("a database that is out of space: writes are refused as such, reads continu
 /** A database with a synchronous standby, and a gateway that is written to. */
 async function startWithStandby(t, settings) {
   const postgres = await startPostgres({ t }), standby = await postgres.standby({ t });
-  const url = `postgresql://runcast@127.0.0.1:${postgres.port},127.0.0.1:${standby.port}/runcast?target_session_attrs=read-write`;
-  const world = await startWorld(postgres, { url, ...settings });
+  const world = await startWorld(postgres, { url: urlOfBoth(postgres, standby), ...settings });
   return { standby, world, writers: await write(t, world) };
 }
 

@@ -182,8 +182,8 @@ add_conformance() {
     add_script add browser-prefix browser 200 "$modules" "${tap[@]}" "$conformance/browser/prefix.test.mjs"
     add_script add browser-client client 200 "$modules" "${tap[@]}" "$conformance/browser/client.test.mjs"
 
-    # Each of these starts two gateways, a database, a proxy and many clients, and times out next to many programs.
-    add_script add_last cli-takeover takeover 400 "$modules" "${tap[@]}" "$worker/takeover.test.mjs"
-    add_script add_last browser-takeover takeover 400 "$modules" "${tap[@]}" \
+    # Each of these starts three gateways, a database, a proxy and many clients, and times out next to many programs.
+    add_script add_last cli-takeover takeover 600 "$modules" "${tap[@]}" "$worker/takeover.test.mjs"
+    add_script add_last browser-takeover takeover 600 "$modules" "${tap[@]}" \
         "$conformance/browser/takeover.test.mjs"
 }

@@ -1,8 +1,10 @@
-// The official React hooks, in a real browser, on two gateways behind HAProxy when the leader is killed, suspended, cut
-// off from the database, or stopped. ../worker/takeover.test.mjs has the other clients.
+// The official React hooks, in a real browser, on gateways behind HAProxy when the leader is killed, suspended, cut off from
+// the database, or stopped: on three that follow each other, in round robin, and with --all also on two of which one stands
+// by. ../worker/takeover.test.mjs has the other clients.
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 
+import { startCluster } from "../../support/js/cluster.mjs";
 import { keys, until } from "../../support/js/gateway.mjs";
 import { publicToken } from "../../support/js/tokens.mjs";
 import { startTwoGateways } from "../../support/js/two_gateways.mjs";
@@ -51,9 +53,12 @@ class Pages {
   #trigger(name) { return this.front.trigger(this.key, "unknown-task", { name: `page-${name}` }, { tags: [this.name] }); }
 }
 
-test("hooks survive takeovers", { timeout: 500_000 }, async (t) => {
+const worlds = [["of gateways that follow", (t, more) => startCluster(t, { isRelayed: true, ...more })],
+  ...process.env.TESTS_IN_FULL ? [["with a standby", startTwoGateways]] : []];
+
+for (const [what, start] of worlds) test(`hooks survive takeovers ${what}`, { timeout: 500_000 }, async (t) => {
   const browser = await startBrowser();
   t.after(() => browser.stop());
-  const world = await startTwoGateways(t, { options: ["--allow-origin", browser.origin] });
+  const world = await start(t, { options: ["--allow-origin", browser.origin] });
   await surviveTakeovers(t, world, [await Pages.open(t, new Front(world), world.leader, { browser, key: keys.staging })]);
 });

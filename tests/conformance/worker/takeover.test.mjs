@@ -1,19 +1,21 @@
-// The official clients on two gateways behind HAProxy, when the leader is killed, suspended, cut off from the database,
-// or stopped:
+// The official clients on three gateways that follow each other, behind HAProxy in round robin, when the leader is killed,
+// suspended, cut off from the database, or stopped:
 //
 //   SDK 4.8.3   ──┐                    ┌── a ── relay ──┐
-//   SDK 3.3.17  ──┼──── HAProxy ───────┤                ├── PostgreSQL
-//   CLI 4.8.3   ──┤                    └── b ── relay ──┘
+//   SDK 3.3.17  ──┼──── HAProxy ───────┼── b ── relay ──┼── PostgreSQL
+//   CLI 4.8.3   ──┤                    └── c ── relay ──┘
 //   supervise   ──┘
 //
 // One world has all four faults, so that each client survives four takeovers without a restart (takeover/clients.mjs). In
-// each round every client starts work, the leader fails, and the work must end well.
+// each round every client starts work, the leader fails, and the work must end well. With --all, this is repeated on two
+// gateways, of which one stands by.
 // ../browser/takeover.test.mjs has the hooks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { makeFakeBundle } from "../../support/js/bundles.mjs";
 import { copyOf, startCli } from "../../support/js/cli.mjs";
+import { startCluster } from "../../support/js/cluster.mjs";
 import { Deployer } from "../../support/js/deployments.mjs";
 import { keys } from "../../support/js/gateway.mjs";
 import { runProgram } from "../../support/js/program.mjs";
@@ -46,7 +48,10 @@ async function startClients(t, { url, leader }) {
   ];
 }
 
-test("official clients survive takeovers", { timeout: 500_000 }, async (t) => {
-  const world = await startTwoGateways(t);
+const worlds = [["of gateways that follow", (t, more) => startCluster(t, { isRelayed: true, ...more })],
+  ...process.env.TESTS_IN_FULL ? [["with a standby", startTwoGateways]] : []];
+
+for (const [what, start] of worlds) test(`official clients survive takeovers ${what}`, { timeout: 500_000 }, async (t) => {
+  const world = await start(t);
   await surviveTakeovers(t, world, await startClients(t, world));
 });

@@ -37,5 +37,5 @@ export async function startHaproxy(t, gateways) {
 
 export async function startCluster(t, { options = [], ...more } = {}) {
   const world = await startFollowers(t, { options: ["--trusted-proxies", "127.0.0.1", ...options], ...more });
-  return { ...world, ...await startHaproxy(t, world.gateways) };
+  return { ...world, isFollowed: true, ...await startHaproxy(t, world.gateways) };
 }

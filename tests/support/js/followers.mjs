@@ -16,7 +16,8 @@ import net from "node:net";
 import { Transform } from "node:stream";
 
 import { freePort, keys, sleep, startGateway, until } from "./gateway.mjs";
-import { onDatabase, startPostgres } from "./postgres.mjs";
+import { PgRelay } from "./pg_relay.mjs";
+import { onDatabase, startPostgres, urlOfBoth } from "./postgres.mjs";
 
 /** Passes bytes on, each after this.ms, in their order. */
 class Late extends Transform {
@@ -74,21 +75,24 @@ class Relay {
   stop() { this.cut(); this.server.close(); }
 }
 
-/** certificate: { certificate, key }, for the hosts of the relays: then peers use TLS. more: settings of all gateways, like
- *  those of startGateway. */
-export async function startFollowers(t, { names = ["a", "b", "c"], options = [], certificate, ...more } = {}) {
+/** certificate: { certificate, key }, for the hosts of the relays: then peers use TLS. isRelayed: each gateway reaches the
+ *  database through a relay of its own, gateway.relay. hasStandby: the database has a synchronous standby, to which gateways go
+ *  when it is promoted. more: settings of all gateways, like those of startGateway. */
+export async function startFollowers(t, { names = ["a", "b", "c"], options = [], certificate, isRelayed, hasStandby, ...more } = {}) {
   const secure = certificate ? ["--tls-cert", certificate.certificate, "--tls-key", certificate.key] : [];
   const postgres = await startPostgres({ t }), port = await freePort(), gateways = [];
+  const standby = hasStandby && await postgres.standby({ t }), both = standby && urlOfBoth(postgres, standby);
   for (const [at, name] of names.entries()) {
     const [host, target] = [`127.0.1.${at + 1}`, `127.0.0.${at + 1}`];
     const peers = await Relay.start({ host, target, port }, t);
-    const gateway = await startGateway({ t, ready: at === 0, ...onDatabase(postgres, name, {
+    const relay = isRelayed && await PgRelay.start(postgres, t);
+    const gateway = await startGateway({ t, ready: at === 0, ...onDatabase(postgres, name, { url: relay ? relay.url : both || postgres.url,
       options: ["--peer-listen", `${target}:${port}${certificate ? ",tls" : ""}`, "--peer-url", `http${certificate ? "s" : ""}://${host}:${port}`, ...secure, ...options], ...more }) });
-    gateways.push(Object.assign(gateway, { name, peers }));
+    gateways.push(Object.assign(gateway, { name, peers, relay }));
   }
   const [leader, ...others] = gateways;
   for (const other of others) await follows(other);
-  return { postgres, gateways, leader, others };
+  return { postgres, standby, gateways, leader, others };
 }
 
 /** Waits until the gateway follows a leader, and its memory is current. */

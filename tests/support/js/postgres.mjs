@@ -248,6 +248,9 @@ export async function startPostgres({ t, settings, hba = "", host, diskSize, cer
   return postgres;
 }
 
+/** The address of a server and its standby: connections go to the one that takes writes. */
+export const urlOfBoth = (postgres, standby) => `postgresql://runcast@127.0.0.1:${postgres.port},127.0.0.1:${standby.port}/runcast?target_session_attrs=read-write`;
+
 /** More arguments of startGateway for a gateway on this database; url: through a relay. */
 export const onDatabase = (postgres, name, { url = postgres.url, options = [], env = {}, ...more } = {}) => ({
   ...more,

@@ -69,7 +69,7 @@ export async function startTwoGateways(t, { isFollowed = false, options = [], ..
   }
   const [leader, other] = gateways;
   await (isFollowed ? follows : standsBy)(other);
-  return { postgres, leader, other, ...await (isFollowed ? startHaproxy : startPairProxy)(t, gateways) };
+  return { postgres, gateways, leader, other, isFollowed, ...await (isFollowed ? startHaproxy : startPairProxy)(t, gateways) };
 }
 
 export const standsBy = (gateway) => until(async () => {

@@ -8,8 +8,10 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { storedRuns } from "../../../support/js/acknowledged.mjs";
-import { temporaryFolder, until } from "../../../support/js/gateway.mjs";
+import { follows } from "../../../support/js/followers.mjs";
+import { keys, temporaryFolder, until } from "../../../support/js/gateway.mjs";
 import { HttpClient } from "../../../support/js/http.mjs";
+import { RunsMirror } from "../../../support/js/runs.mjs";
 import { standsBy } from "../../../support/js/two_gateways.mjs";
 
 const conformance = fileURLToPath(new URL("../..", import.meta.url));
@@ -175,6 +177,7 @@ export class Executor {
   }
 }
 
+/** Each fault: how the leader fails, and how it comes back. */
 const faults = [
   ["is killed", (gateway) => gateway.kill(), (gateway) => gateway.restart({ ready: false })],
   ["is suspended and resumed", (gateway) => gateway.child.kill("SIGSTOP"), (gateway) => gateway.child.kill("SIGCONT")],
@@ -189,24 +192,41 @@ async function all(clients, act) {
   return acts;
 }
 
-/** Makes the leader of startTwoGateways fail in each way. Each client has a test for each fault, and one at the end. */
-export async function surviveTakeovers(t, { leader, other, postgres }, clients) {
-  const gateways = [leader, other];
+const leaderOf = (gateways) => until(async () => { for (const one of gateways) if (await one.leads().catch(() => false)) return one; }, { timeoutMs: WITHIN_MS, what: "a gateway leads" });
+
+/** Subscribers of the gateways, which do not reconnect. */
+async function subscribe(t, gateways) {
+  const mirrors = new Map();
+  for (const gateway of gateways) {
+    const mirror = new RunsMirror({ port: gateway.port, token: keys.staging });
+    mirror.subscribe({ all: true });
+    await mirror.connect();
+    t.after(() => mirror.cut());
+    mirrors.set(gateway, mirror);
+  }
+  return mirrors;
+}
+
+/** Makes the leader of startTwoGateways or startCluster fail in each way. Each client has a test for each fault, and one at the
+ *  end. If the gateways follow each other, subscribers of those that remain stay connected. */
+export async function surviveTakeovers(t, { gateways, postgres, isFollowed }, clients) {
   for (const [round, [what, end, recover]] of faults.entries()) {
     await t.test(`the leader ${what}`, async (t) => {
-      const [leads, next] = gateways;
+      const leads = await leaderOf(gateways), others = gateways.filter((one) => one !== leads);
+      const mirrors = await subscribe(t, isFollowed ? others : []);
       const begun = await all(clients, (client) => client.begin(round));
       const paused = await all(clients, async (client, i) => { await begun[i]; return client.pause(round); });
       await end(leads);
       const ended = await all(clients, async (client, i) => { await paused[i]; return client.end(round); });
-      await until(() => next.isReady(), { timeoutMs: WITHIN_MS, what: "the other gateway leads" });
+      await leaderOf(others);
       for (const [i, { name }] of clients.entries()) await t.test(`${name} continues by itself`, () => ended[i]);
+      for (const [gateway, { socket, errors }] of mirrors) assert.ok(socket && !errors.length, `the subscriber of ${gateway.name} stays connected: ${errors}`);
       await recover(leads);
-      await standsBy(leads);
-      gateways.reverse();
+      await (isFollowed ? follows : standsBy)(leads);
     });
   }
   for (const client of clients)
     await t.test(`${client.name}: every acknowledged run is stored once`, (t) => client.judge(postgres, t));
-  for (const gateway of gateways.reverse()) await gateway.stop();
+  const last = await leaderOf(gateways);
+  for (const gateway of [...gateways.filter((one) => one !== last), last]) await gateway.stop();
 }
