@@ -80,6 +80,10 @@
  *   while every subscription that was complete before is live again. On a new connection,
  *   send the three as from. In place of a limit, send the since that its ok named, if any.
  *   A subscription that was not complete starts without from.
+ * - welcome may come again, if the gateway had to load its runs again. Then no subscription is
+ *   live, and each gets ok and rows, and each watch its list, without another sub or watch. If
+ *   the epoch has changed, the database was replaced: forget the position, and the versions of
+ *   all rows.
  * - At the end of a snapshot (mode of ok), forget the runs of that filter that were not in
  *   it, unless another live filter holds them.
  * - The response to a write has x-runs-seq: epoch.seq. A frame without more at or above it

@@ -242,6 +242,18 @@ describe("a live poll", () => {
     }
   });
 
+  test("of several runs, from another epoch, starts over", async () => {
+    const tag = "epoch";
+    const { id } = await trigger({ tags: [tag] });
+    const { position } = await poll(`/realtime/v1/runs?tags=${tag}`);
+    const handle = position.handle.replace(/^[0-9a-f]+/, "0123456789abcdef");
+    const gone = await poll(`/realtime/v1/runs?tags=${tag}`, { position: { ...position, handle }, live: true });
+    assert.deepEqual([gone.status, gone.json], [409, [{ headers: { control: "must-refetch" } }]]);
+    assert.equal(gone.position.handle.split("-")[0], position.handle.split("-")[0]);
+    const all = await poll(`/realtime/v1/runs?tags=${tag}`, { position: { handle: gone.position.handle } });
+    assert.deepEqual(all.rows.map((row) => row.value.friendlyId), [id]);
+  });
+
   test("continues from its position after the gateway was killed", async (t) => {
     const own = await startGateway({ t });
     const { id } = await trigger({}, { to: own, payload: { not: "again" } });

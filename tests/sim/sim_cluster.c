@@ -89,12 +89,15 @@ static void come_to_rest(struct sim *sim)
 
 static void print_result(struct cluster *cluster)
 {
+    unsigned again = 0;
+    for (int i = 0; i < CLUSTER_SUBSCRIBERS; i++)
+        again += cluster->subscribers[i].again;
     printf("ok %s: %u operations, %u acknowledged, %llu changes, %u shown, %u syncs, "
-           "%u takeovers, %u failovers\n",
+           "%u takeovers, %u failovers, %u begun again\n",
            sim_title, cluster->op_count, cluster->acked,
            (unsigned long long)cluster->check.histories[cluster->check.history]->seq,
            cluster->check.shown, cluster->check.syncs, cluster->database.takeovers,
-           cluster->database.failovers);
+           cluster->database.failovers, again);
     fflush(stdout);
 }
 

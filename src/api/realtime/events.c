@@ -140,9 +140,24 @@ static void stream_lost(struct feed *feed)
     end_soon(container_of(feed, struct event_stream, feed));
 }
 
+/* Informs the client that a snapshot follows. The first message of a watch says that itself. */
+static void stream_begins_again(struct feed *feed)
+{
+    struct event_stream *stream = container_of(feed, struct event_stream, feed);
+    struct buf message = { 0 };
+    if (list_empty(&feed->catching))
+        return;
+    const struct subscription *sub =
+        container_of(feed->catching.next, struct subscription, link);
+    wire_ok(ENCODING_JSON, 0, false, feed_count(feed->env, &sub->filter, 0), 0, NULL,
+            &message);
+    send_event(stream, "ok", &message);
+}
+
 static const struct feed_ops feed_ops = { .send = stream_send,
                                           .busy = stream_busy,
-                                          .lost = stream_lost };
+                                          .lost = stream_lost,
+                                          .begins_again = stream_begins_again };
 
 /* ---- its end ---- */
 
@@ -575,15 +590,6 @@ struct events *events_create(struct loop *loop)
 
 /* Only sets the streams' timers, which send the message, so that no more of them run in a
  * turn than it has time for. */
-void events_end_of(struct events *events, const struct environment *env)
-{
-    list_each (link, &events->all) {
-        struct event_stream *stream = container_of(link, struct event_stream, link);
-        if (stream->started && !stream->ending && stream->feed.env == env)
-            end_soon(stream);
-    }
-}
-
 void events_send_floor(struct events *events, const struct environment *env)
 {
     list_each (link, &events->all) {

@@ -8,8 +8,5 @@ struct events;
 
 struct events *events_create(struct loop *loop);
 
-/* Ends the streams of an environment whose memory is loaded again. Clients reconnect. */
-void events_end_of(struct events *events, const struct environment *env);
-
 /* Sends `floor` to each stream of an environment whose floor retention has moved. */
 void events_send_floor(struct events *events, const struct environment *env);

@@ -218,9 +218,31 @@ static void poll_lost(struct feed *feed)
     long_poll_refuse(poll, ERR_STORE);
 }
 
-static const struct feed_ops feed_ops = {
-    .send = poll_send, .busy = poll_busy, .lost = poll_lost, .heavy = true
-};
+/* Makes the client start over, because its position means nothing any more, or because it may
+ * have missed the end of runs that retention has removed. */
+static void refetch(struct poll *poll)
+{
+    struct api_call *call = poll->call;
+    struct bytes *body = bytes_create(slice_of(must_refetch));
+    leave_count(poll);
+    poll_add_headers(poll, 0, 0, false);
+    end_call(poll);
+    api_reply_shared(call, 409, body);
+    bytes_unref(body);
+}
+
+static void poll_begins_again(struct feed *feed)
+{
+    struct poll *poll = container_of(feed, struct poll, feed);
+    if (poll->call)
+        refetch(poll);
+}
+
+static const struct feed_ops feed_ops = { .send = poll_send,
+                                          .busy = poll_busy,
+                                          .lost = poll_lost,
+                                          .begins_again = poll_begins_again,
+                                          .heavy = true };
 
 /* ---- its end ---- */
 
@@ -331,18 +353,6 @@ static enum err take_place(struct poll *poll)
     return refused;
 }
 
-/* Makes the client start over: it may have missed the end of runs that retention has
- * removed. */
-static void refetch(struct poll *poll)
-{
-    struct api_call *call = poll->call;
-    struct bytes *body = bytes_create(slice_of(must_refetch));
-    poll_add_headers(poll, 0, 0, false);
-    end_call(poll);
-    api_reply_shared(call, 409, body);
-    bytes_unref(body);
-}
-
 static void start(struct poll *poll)
 {
     struct api_call *call = poll->call;
@@ -352,7 +362,7 @@ static void start(struct poll *poll)
         api_reply_gone(call);
         return;
     }
-    if (poll->purged) {
+    if (poll->refetches) {
         refetch(poll);
         return;
     }
@@ -413,7 +423,7 @@ static void on_batch(struct batch_load *load, enum err status)
  * change may be one that the walk has passed. */
 static bool must_confirm(const struct poll *poll)
 {
-    return !poll->purged && (!poll->seen || poll->seen != poll->base);
+    return !poll->refetches && (!poll->seen || poll->seen != poll->base);
 }
 
 static enum err long_poll_begin(struct api_call *call, char kind)

@@ -40,8 +40,9 @@ struct poll {
     struct filter filter;  /* empty once the feed has it */
     char kind;             /* 'r': a run, 't': tags, 'b': a batch */
     bool live;             /* held until something changes */
-    /* Retention has removed runs whose end the client may have missed. */
-    bool purged;
+    /* The client must start over: its position is of another history, or retention has removed
+     * runs whose end it may have missed. */
+    bool refetches;
     bool old_names;      /* header names for clients before x-trigger-electric-version */
     bool started;        /* the feed is initialized */
     struct seat seat;    /* taken while it is live */

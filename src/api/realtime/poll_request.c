@@ -83,9 +83,9 @@ static bool read_offset(struct slice text, uint64_t *seen, uint64_t *base)
            text_to_u64(text, base) == OK;
 }
 
-/* Reads the position. One from another history, or one that was never issued, does not
- * count: the client gets everything, and treats it as changes. For a single run nothing is
- * purged but the whole run. */
+/* Reads the position. One that was never issued does not count: the client gets everything, and
+ * treats it as changes. After one of another history, it starts over: the runs that it has may
+ * never have existed in this one. For a single run, everything is only one row. */
 static enum err read_position(struct poll *poll)
 {
     const struct environment *env = poll->call->env;
@@ -104,13 +104,14 @@ static enum err read_position(struct poll *poll)
         return bad_query(poll, "offset", "it must be -1 or the value of electric-offset");
     if (!begun || !slice_is(handle.epoch, env->store->epoch)) {
         metric_add(M_RESUME_EPOCH, 1);
+        poll->refetches = begun && base && poll->kind != 'r';
         return OK;
     }
     if (seen > env->applied || base > seen)
         return OK;
     if (seen < env->purged && base && poll->kind != 'r') {
         metric_add(M_RESUME_PURGED, 1);
-        poll->purged = true;
+        poll->refetches = true;
         return OK;
     }
     poll->seen = seen;

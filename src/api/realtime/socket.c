@@ -80,14 +80,18 @@ static void feed_lost(struct feed *feed)
              "too far behind: reconnect with your position");
 }
 
+static void feed_begins_again(struct feed *feed);
+
 static void feed_fetch(const struct feed *feed)
 {
     ws_fetch(container_of(feed, struct socket, feed)->ws);
 }
 
-const struct feed_ops socket_feed_ops = {
-    .send = feed_send, .busy = feed_busy, .lost = feed_lost, .fetch = feed_fetch
-};
+const struct feed_ops socket_feed_ops = { .send = feed_send,
+                                          .busy = feed_busy,
+                                          .lost = feed_lost,
+                                          .begins_again = feed_begins_again,
+                                          .fetch = feed_fetch };
 
 /* ---- deadlines ---- */
 
@@ -168,6 +172,7 @@ static void leave(struct socket *socket)
 }
 
 static void give_up_token(struct socket *socket);
+static void send_floor(struct socket *socket);
 
 static void on_time(struct timer *timer)
 {
@@ -204,8 +209,7 @@ static void on_time(struct timer *timer)
     }
     if (socket->floor_due) {
         socket->floor_due = false;
-        wire_floor(socket->encoding, socket->feed.env->floor, &message);
-        socket_send(socket, &message);
+        send_floor(socket);
     }
     if (now >= socket->ping_at)
         ping(socket, now);
@@ -240,10 +244,12 @@ static struct tag_list *take_ignored(struct socket *socket,
     return all;
 }
 
-static void welcome(struct socket *socket, const struct wire_message *hello)
+/* Adds the message of that name, with what the client has to know about the gateway. */
+static void write_welcome(const struct socket *socket, const struct tag_list *ignored,
+                          struct buf *message)
 {
     const struct api_options *options = api_options(socket->api);
-    struct environment *env = environment_of(socket);
+    const struct environment *env = socket->feed.env;
     const struct wire_limits limits = { .subscriptions = options->subscriptions_max,
                                         .tags = PROTOCOL_TAGS,
                                         .message_bytes = PROTOCOL_MESSAGE_BYTES,
@@ -251,6 +257,23 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
                                         .burst = PROTOCOL_BURST,
                                         .watches = PROTOCOL_WATCHES,
                                         .watch_limit = PROTOCOL_WATCH_LIMIT };
+    wire_welcome(socket->feed.view, env->store->epoch, env->applied, slice_of(env->id),
+                 socket->identity->expires_at, &limits, ignored, message);
+}
+
+static void send_floor(struct socket *socket)
+{
+    const struct environment *env = socket->feed.env;
+    struct buf message = { 0 };
+    if (!env->floor)
+        return;
+    wire_floor(socket->encoding, env->floor, &message);
+    socket_send(socket, &message);
+}
+
+static void welcome(struct socket *socket, const struct wire_message *hello)
+{
+    struct environment *env = environment_of(socket);
     struct buf message = { 0 };
     struct view wanted = subscribing_view(socket->identity, hello);
 
@@ -268,14 +291,31 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
     socket->hello_due = false;
     set_expiry(socket);
     struct tag_list *ignored = take_ignored(socket, hello);
-    wire_welcome(view, env->store->epoch, env->applied, slice_of(env->id),
-                 socket->identity->expires_at, &limits, ignored, &message);
+    write_welcome(socket, ignored, &message);
     tag_list_unref(ignored);
     socket_answer(socket, &message);
-    if (env->floor) {
-        wire_floor(socket->encoding, env->floor, &message);
-        socket_send(socket, &message);
-    }
+    send_floor(socket);
+}
+
+/* The floor of a filter is also that of the limit with which the client subscribed. */
+static void send_snapshot_ok(struct socket *socket, const struct subscription *sub)
+{
+    struct buf message = { 0 };
+    wire_ok(socket->encoding, sub->id, false, feed_count(socket->feed.env, &sub->filter, 0),
+            sub->filter.created_from, NULL, &message);
+    socket_send(socket, &message);
+}
+
+/* Sends what a new connection with the same subscriptions would get. */
+static void feed_begins_again(struct feed *feed)
+{
+    struct socket *socket = container_of(feed, struct socket, feed);
+    struct buf message = { 0 };
+    write_welcome(socket, NULL, &message);
+    socket_send(socket, &message);
+    send_floor(socket);
+    list_each (link, &feed->catching)
+        send_snapshot_ok(socket, container_of(link, struct subscription, link));
 }
 
 static void refuse_token(struct socket *socket, const char *reason)
@@ -738,15 +778,6 @@ void sockets_send_floor(struct sockets *sockets, const struct environment *env)
             continue;
         socket->floor_due = true;
         set_timer(socket);
-    }
-}
-
-void sockets_close_of(struct sockets *sockets, const struct environment *env)
-{
-    list_each (link, &sockets->all) {
-        struct socket *socket = container_of(link, struct socket, link);
-        if (socket->welcomed && socket->feed.env == env)
-            ws_close(socket->ws, CLOSE_INTERNAL, "runs are loaded again: reconnect");
     }
 }
 

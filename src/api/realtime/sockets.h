@@ -33,9 +33,6 @@ void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next);
 /* Closes each client with CLOSE_MOVED, when this process knows that another one leads. */
 void sockets_move(struct sockets *sockets);
 
-/* Closes the clients of an environment whose memory is loaded again. They reconnect. */
-void sockets_close_of(struct sockets *sockets, const struct environment *env);
-
 /* Sends `floor` to each client of an environment whose floor retention has moved. */
 void sockets_send_floor(struct sockets *sockets, const struct environment *env);
 

@@ -176,12 +176,6 @@ void api_add_environment(struct api *api, struct account *account)
         account->type == ENVIRONMENT_PREVIEW ? &account->project->branches_finished : NULL);
 }
 
-void api_disconnect(struct api *api, const struct environment *env)
-{
-    sockets_close_of(api->sockets, env);
-    events_end_of(api->events, env);
-}
-
 void api_retire_environment(struct api *api, const struct account *account)
 {
     struct engine *engine = api_engine(api);

@@ -29,10 +29,6 @@ void api_destroy(struct api *api);
  * also counts for its project. */
 void api_add_environment(struct api *api, struct account *account);
 
-/* All runs of an environment are about to leave memory, because this gateway follows and loads
- * them again: closes its sockets and event streams. Polls have ended when the doubt began. */
-void api_disconnect(struct api *api, const struct environment *env);
-
 /* Ends everything in progress in an environment, then frees its memory. Call it when the
  * account's branch was archived or its project deleted. Further calls do nothing. */
 void api_retire_environment(struct api *api, const struct account *account);

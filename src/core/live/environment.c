@@ -343,6 +343,11 @@ void environment_land(struct environment *env, uint64_t seq)
     env->applied = seq;
     forget_recent(env);
     reaches_note(&env->reaches);
+    if (env->is_cleared) {
+        evaluation_forget(&env->evaluation);
+        windows_begin_again(&env->windows);
+    }
+    env->is_cleared = false;
     windows_count_again(&env->windows);
 }
 
@@ -399,10 +404,24 @@ bool environment_evict(struct environment *env, size_t keep)
     return false;
 }
 
+/* No position that was known before may be compared with those that follow. */
+static void forget_positions(struct environment *env)
+{
+    env->generation++;
+    env->purged = 0;
+    env->floor = 0;
+    env->evict_from = 0;
+    for (int i = 0; i < VIEWS_MAX; i++)
+        env->views[i].since = 0;
+    run_loads_forget(&env->loads);
+    hub_begin_again(&env->hub);
+}
+
 bool environment_clear(struct environment *env)
 {
     const struct order *all = &env->hub.all.order;
     struct timeslice timeslice = loop_timeslice(env->loop);
+    env->is_cleared = true;
     for (uint32_t i = 0; env->runs.count;) {
         struct tracked *run = order_place(all, i++).run;
         uint32_t count = all->count;
@@ -414,6 +433,7 @@ bool environment_clear(struct environment *env)
         if (all->count != count)
             i = 0; /* the order was compacted */
     }
+    forget_positions(env);
     return false;
 }
 

@@ -43,11 +43,16 @@
 struct engine;
 struct fleet;
 
+enum { GENERATION_BITS = 5 };
+
 struct environment {
     uint32_t number;
     char id[ID_MAX]; /* what clients see */
     bool is_dev;
     bool is_followed; /* another gateway decides, and counts in its figures */
+    bool is_cleared;  /* environment_clear was called, and environment_land was not yet */
+    /* How often memory was cleared, modulo 32. A feed of another generation begins again. */
+    uint8_t generation : GENERATION_BITS;
     struct store *store;
     struct loop *loop;
 
@@ -193,12 +198,14 @@ void environment_pass(struct environment *env, uint64_t seq);
 struct tracked *environment_jump(struct environment *env, struct run *run);
 
 /* Ends a jump to the state at seq, also if no run has changed. Listeners get what is new by
- * walks, and the store counts for the windows again. */
+ * walks, and the store counts for the windows again. If memory was cleared before, listeners
+ * begin again: each subscription with a snapshot, each live list with all of its rows. */
 void environment_land(struct environment *env, uint64_t seq);
 
-/* Drops every run from memory, because they cannot be used. Stops when the turn's time is
- * used up, and then returns true: call it again. Load the unfinished runs afterwards
- * (environment_load), and call environment_begin_at. */
+/* Drops every run from memory, because they cannot be used, and forgets all positions: those
+ * that follow may be lower. Stops when the turn's time is used up, and then returns true: call
+ * it again. Load the unfinished runs afterwards (environment_load), and call
+ * environment_begin_at. No listener may be visited before environment_land. */
 bool environment_clear(struct environment *env);
 
 /* Memory has every unfinished run as of seq, and no other. */

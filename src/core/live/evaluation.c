@@ -169,6 +169,15 @@ static bool evaluate_first(struct evaluation *evaluation, struct timeslice *time
     return true;
 }
 
+void evaluation_forget(struct evaluation *evaluation)
+{
+    bool was_paused = !list_empty(&evaluation->paused);
+    struct topic *topic = was_paused ? topic_at(evaluation, first(evaluation)) : NULL;
+    evaluation_finish(evaluation);
+    if (topic)
+        hub_release(&evaluation->env->hub, topic);
+}
+
 bool evaluation_run(struct evaluation *evaluation)
 {
     struct timeslice timeslice = loop_timeslice(evaluation->env->loop);

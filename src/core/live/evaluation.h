@@ -43,6 +43,9 @@ void evaluation_finish(struct evaluation *evaluation);
 void evaluation_add(struct evaluation *evaluation, struct run *before,
                     const struct run *after);
 
+/* Drops the changes: windows get their runs from the store again. */
+void evaluation_forget(struct evaluation *evaluation);
+
 /* Evaluates changes for a time slice. Returns true if none is left. */
 bool evaluation_run(struct evaluation *evaluation);
 

@@ -49,6 +49,7 @@ void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment
 {
     *feed = (struct feed){ .ops = ops, .env = env, .view = view };
     feed->seen = feed->base = env->applied;
+    feed->generation = env->generation;
     list_init(&feed->live);
     list_init(&feed->catching);
     list_init(&feed->visit);
@@ -233,11 +234,17 @@ void feed_drained(struct feed *feed)
     hub_visit(&feed->env->hub, feed);
 }
 
+/* Returns true if memory was cleared since the feed began. */
+static bool is_outdated(const struct feed *feed)
+{
+    return feed->generation != feed->env->generation;
+}
+
 bool feed_in_sync(struct feed *feed)
 {
     struct hub *hub = &feed->env->hub;
     if (feed->lagging || !list_empty(&feed->catching) || !list_empty(&feed->visit) ||
-        !environment_is_certain(feed->env) ||
+        !environment_is_certain(feed->env) || is_outdated(feed) ||
         (feed_watch_count(feed) && feed->env->evaluation.count))
         return false;
     if (hub_is_through(hub))
@@ -523,12 +530,41 @@ static bool catch_up(struct feed *feed, bool live_clean)
            !catch_up_is_for_live(feed) && catch_up_visit(feed, live_clean);
 }
 
+/* The subscription waits for a snapshot, as if it was new. */
+static void subscription_begin_again(struct subscription *sub)
+{
+    subscription_drop_own(sub);
+    sub->own = mem_new(struct own_position);
+    list_remove(&sub->link);
+    list_append(&sub->feed->catching, &sub->link);
+}
+
+/* Memory was loaded again, so no position means anything. Watches begin again by their
+ * windows. */
+static void begin_again(struct feed *feed)
+{
+    struct list subs;
+    list_init(&subs);
+    catch_up_abandon(feed);
+    ahead_forget(&feed->ahead);
+    if (feed->extras)
+        reach_forget(&feed->extras->reach);
+    list_move_all(&subs, &feed->live);
+    list_move_all(&subs, &feed->catching);
+    while (!list_empty(&subs))
+        subscription_begin_again(container_of(subs.next, struct subscription, link));
+    feed->generation = feed->env->generation;
+    feed->seen = feed->base = feed->env->applied;
+    metric_add(M_SNAPSHOTS, feed->subscriptions);
+    feed->ops->begins_again(feed);
+}
+
 void feed_visit(struct feed *feed)
 {
     struct hub *hub = &feed->env->hub;
 
     feed->visited = (uint8_t)feed->env->applied;
-    if (!feed->lagging && hub->flushed > feed->seen)
+    if (!feed->lagging && hub->flushed > feed->seen && !is_outdated(feed))
         feed->seen = feed->base = hub->flushed; /* no change since then was for it */
     if (feed->ops->busy(feed)) {
         log_behind(feed, true);
@@ -536,6 +572,8 @@ void feed_visit(struct feed *feed)
         return;
     }
     feed->lacks_quota = false;
+    if (is_outdated(feed))
+        begin_again(feed);
     bool early = too_early(feed);
     bool clean = !early && visit_live(feed);
     bool caught = !feed->ops->busy(feed) && catch_up(feed, clean);

@@ -31,6 +31,9 @@ struct feed_ops {
     /* Called when the store failed to deliver runs to send: close the connection, and the
      * client comes back with its position. Only called during a visit to this feed. */
     void (*lost)(struct feed *feed);
+    /* Memory was loaded again, so each subscription gets a snapshot. Informs the client of
+     * that, before the first row is sent. Called during a visit to this feed. */
+    void (*begins_again)(struct feed *feed);
     /* Called shortly before frames are sent: prefetches the memory that sending accesses,
      * apart from the feed itself. May be NULL. */
     void (*fetch)(const struct feed *feed);
@@ -79,7 +82,10 @@ struct feed {
     bool lagging : 1; /* incomplete at its last visit, or not visited yet */
     /* Made no progress because unsent responses take too much memory. */
     bool lacks_quota : 1;
-    bool is_behind : 1;    /* for the log: lagging, and its socket was full */
+    bool is_behind : 1; /* for the log: lagging, and its socket was full */
+    /* That of env, when the feed began, or began again. A feed that cannot be visited ends long
+     * before memory was loaded that often. */
+    uint8_t generation : GENERATION_BITS;
     uint8_t visited;       /* lowest byte of env.applied at the last visit */
     uint32_t filter_bytes; /* of the names of all its filters, including watches */
 

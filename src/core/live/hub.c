@@ -270,6 +270,25 @@ bool hub_has_listeners(const struct hub *hub, const struct tracked *run,
     return has_listeners;
 }
 
+/* Cleared places keep their revs, so an order without runs is emptied. */
+static void begin_topic_again(struct hub *hub, struct topic *topic)
+{
+    order_finish(&topic->order);
+    topic->listened_since = 0; /* recent::dropped is above it */
+    mark(hub, topic);
+}
+
+void hub_begin_again(struct hub *hub)
+{
+    hub->flushed = 0;
+    begin_topic_again(hub, &hub->all);
+    for (int kind = 0; kind < TOPIC_KINDS; kind++) {
+        size_t at = 0;
+        for (struct topic *topic; (topic = table_next(&hub->topics[kind], &at));)
+            begin_topic_again(hub, topic);
+    }
+}
+
 /* ---- the flush ---- */
 
 void hub_visit(struct hub *hub, struct feed *feed)
@@ -360,7 +379,7 @@ static bool note_delivery(struct flusher *noter)
 }
 
 /* Returns true if a listener's feed must be visited: not if it is in line itself, and once
- * for a change however many subscriptions it has. A feed that is not lagging has sent
+ * for a change however many subscriptions it has. One that has to begin again is visited. A feed that is not lagging has sent
  * everything up to `seen`. For a lagging one, the lowest byte of its last visit's `applied`
  * decides. If that is the same by chance, the feed is visited once the thing it waits for
  * arrives: a socket, a page, the end of its interval. */
@@ -369,6 +388,8 @@ static bool is_due(const struct feed *feed)
     uint64_t applied = feed->env->applied;
     if (!list_empty(&feed->visit))
         return false;
+    if (feed->generation != feed->env->generation)
+        return true;
     return feed->lagging ? feed->visited != (uint8_t)applied : feed->seen != applied;
 }
 

@@ -132,5 +132,9 @@ void hub_mark_run(struct hub *hub, const struct tracked *run,
 /* Puts the feed in line for a visit. */
 void hub_visit(struct hub *hub, struct feed *feed);
 
+/* All runs have left memory, and later ones may have lower revs: forgets positions, and has
+ * every listener visited, as each has to begin again. */
+void hub_begin_again(struct hub *hub);
+
 /* Returns true if no feed is left to visit. */
 bool hub_is_through(const struct hub *hub);

@@ -33,6 +33,12 @@ void run_loads_init(struct table *loads)
     table_init(loads, load_key);
 }
 
+void run_loads_forget(struct table *loads)
+{
+    table_finish(loads);
+    run_loads_init(loads);
+}
+
 /* done may free the read. */
 static void finish_read(struct run_read *read, const struct run *run, enum err status)
 {

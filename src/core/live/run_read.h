@@ -21,3 +21,6 @@ void run_read_begin(struct environment *env, struct slice run_id, struct run_rea
 
 /* Initializes an environment's table of reads from the store. */
 void run_loads_init(struct table *loads);
+
+/* No later read joins one in progress: memory was cleared, so its result may be of before. */
+void run_loads_forget(struct table *loads);

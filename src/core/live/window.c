@@ -165,6 +165,17 @@ bool window_cut(struct window *window, int64_t floor, int64_t from)
     return any;
 }
 
+void window_forget(struct window *window)
+{
+    free(window->departed);
+    window->departed = NULL;
+    window->departures = 0;
+    window->forgotten = ++window->step;
+    window->count = 0;
+    window->evaluated = 0;
+    window->listed = window->more = window->refused = false;
+}
+
 /* ---- the set at an earlier step ---- */
 
 static int newest_first(const void *a, const void *b)

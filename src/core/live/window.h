@@ -105,6 +105,9 @@ bool window_cut(struct window *window, int64_t floor, int64_t from);
 uint32_t window_at(const struct window *window, uint64_t step, uint32_t limit,
                    struct window_member *members);
 
+/* Forgets all runs and departures, which are of an earlier memory. */
+void window_forget(struct window *window);
+
 /* Returns true if the newest `limit` runs are not all known: they are being read from the
  * store. */
 static inline bool window_is_short(const struct window *window, uint32_t limit)

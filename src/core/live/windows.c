@@ -207,6 +207,16 @@ void windows_purge(struct windows *windows)
     }
 }
 
+void windows_begin_again(struct windows *windows)
+{
+    size_t at = 0;
+    for (struct window *window; (window = table_next(&windows->by_key, &at));) {
+        window_load_abandon(window);
+        window_forget(window);
+        windows_mark(window);
+    }
+}
+
 void windows_count_again(struct windows *windows)
 {
     size_t at = 0;

@@ -74,6 +74,10 @@ void windows_evaluate(struct window *window, const struct run *before,
 /* Removes the final runs that retention has removed. */
 void windows_purge(struct windows *windows);
 
+/* Memory was cleared and loaded: forgets the runs and positions of every window. Live lists get
+ * all rows again. Call windows_count_again afterwards. */
+void windows_begin_again(struct windows *windows);
+
 /* Has the store count again for every window. Call it when changes were applied whose states
  * before may be unknown. */
 void windows_count_again(struct windows *windows);

@@ -116,8 +116,6 @@ static void next_item(struct catch_up *catch_up)
         read_changed(catch_up);
         return;
     }
-    if (catch_up->clears)
-        catch_up->clears(catch_up, item->env);
     loop_defer(catch_up->loop, &catch_up->stepping);
 }
 

@@ -40,8 +40,6 @@ struct catch_up {
     /* Called once for each catch_up_begin, later, on the loop. After an error, items that
      * were not brought up are still partial, or not loaded. */
     void (*done)(struct catch_up *catch_up, enum store_status status);
-    /* All runs of the environment are about to leave memory. The caller may set it. */
-    void (*clears)(struct catch_up *catch_up, struct environment *env);
     /* The runs of a page are in memory, maybe more final ones than fit in. The caller may set
      * it. */
     void (*took)(struct catch_up *catch_up, struct environment *env);

@@ -22,7 +22,6 @@ struct waiting_frame {
 static void apply_some(struct deferred *applying);
 static void on_time(struct timer *timer);
 static void on_caught_up(struct catch_up *catching, enum store_status status);
-static void on_clears(struct catch_up *catching, struct environment *env);
 static void on_took(struct catch_up *catching, struct environment *env);
 
 void replica_init(struct replica *replica, struct loop *loop, struct store *store,
@@ -33,7 +32,6 @@ void replica_init(struct replica *replica, struct loop *loop, struct store *stor
     list_init(&replica->applying.link);
     list_init(&replica->waiting);
     catch_up_init(&replica->catch_up, loop, store, on_caught_up);
-    replica->catch_up.clears = on_clears;
     replica->catch_up.took = on_took;
 }
 
@@ -128,6 +126,20 @@ void replica_disconnected(struct replica *replica)
     while (!list_empty(&replica->waiting))
         waiting_frame_destroy(take_first(replica));
     forget_stream(replica);
+}
+
+void replica_begin_history(struct replica *replica)
+{
+    uint32_t at = 0;
+    assert(replica->state == REPLICA_OFF && replica_is_idle(replica));
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
+        followed->item.is_loaded = false;
+        followed->item.is_partial = true; /* although it may be empty (note_new) */
+        followed->stream = 0;
+    }
+    replica->head = (struct repl_head){ 0 };
+    replica->accounts_were_read = false;
+    replica->accounts_applied = 0;
 }
 
 static void stop(struct replica *replica, const char *why)
@@ -465,7 +477,8 @@ static void follow(struct replica *replica)
 static void note_new(struct followed *followed)
 {
     const struct environment *env = followed->item.env;
-    if (!followed->stream && !env->applied && !env->runs.count)
+    if (!followed->stream && !env->applied && !env->runs.count &&
+        !followed->item.is_partial)
         followed->item.is_loaded = true;
 }
 
@@ -605,13 +618,6 @@ static void on_caught_up(struct catch_up *catching, enum store_status status)
         stop(replica, "cannot catch up from the database");
     else
         end_catching(replica);
-}
-
-static void on_clears(struct catch_up *catching, struct environment *env)
-{
-    struct replica *replica = container_of(catching, struct replica, catch_up);
-    if (replica->options.clears)
-        replica->options.clears(replica->options.owner, env);
 }
 
 static void on_took(struct catch_up *catching, struct environment *env)

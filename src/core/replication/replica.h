@@ -63,9 +63,6 @@ struct replica_options {
     struct environment *(*next)(void *owner, uint32_t *at);
     /* replica_load has ended. */
     void (*loaded)(void *owner, enum err status);
-    /* All runs of the environment are about to leave memory: its listeners must leave. NULL:
-     * it has none. */
-    void (*clears)(void *owner, struct environment *env);
     /* Called after changes of an environment were applied, or runs of it were read from the
      * database: final runs may have to leave memory. All have to after replica_was_left. NULL:
      * not needed. */
@@ -128,6 +125,10 @@ void replica_init(struct replica *replica, struct loop *loop, struct store *stor
 
 /* Requires OFF and replica_is_idle. Environments are the caller's to destroy. */
 void replica_finish(struct replica *replica);
+
+/* Memory is of another history than the database. Everything in it is loaded again, the
+ * accounts too, by replica_load or the next connection. Requires OFF and replica_is_idle. */
+void replica_begin_history(struct replica *replica);
 
 /* Brings memory to the state of the database without a leader: before the first connection, or
  * when this gateway has taken the lead, so that the store's positions are current. Calls

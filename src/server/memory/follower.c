@@ -163,13 +163,6 @@ static struct environment *next(void *owner, uint32_t *at)
     return engine_next_environment(((struct follower *)owner)->options.engine, at);
 }
 
-static void on_clears(void *owner, struct environment *env)
-{
-    const struct follower *follower = owner;
-    if (!follower->ended)
-        api_disconnect(follower->options.api, env);
-}
-
 static void on_floor(void *owner, struct environment *env)
 {
     const struct follower *follower = owner;
@@ -438,7 +431,6 @@ static struct following_options following_options_of(struct follower *follower)
                                                     .read_accounts = read_accounts,
                                                     .next = next,
                                                     .loaded = on_loaded,
-                                                    .clears = on_clears,
                                                     .applied = on_applied,
                                                     .floor_moved = on_floor,
                                                     .answered = on_answered,

@@ -90,22 +90,34 @@ static void end_requests(struct cluster_gateway *gateway)
     }
 }
 
-/* Gives up everything in memory, but no connection of a client. */
-static void forget(struct cluster_gateway *gateway)
+/* Nothing that was read so far counts any more. */
+static void stop_reading(struct cluster_gateway *gateway)
 {
     gateway->must_forget = false;
     gateway->memory = MEMORY_NONE;
-    cluster_trace(gateway->cluster, "%s gives up its memory", gateway->name);
     cluster_break(&gateway->cluster->network, gateway->number, CLUSTER_DATABASE);
-    cluster_sessions_detach(gateway);
     if (gateway->replication.has_replica)
         replica_disconnected(&gateway->replication.replica);
     end_requests(gateway);
-    cluster_replication_forget(&gateway->replication);
     uint64_t number = gateway->store.number;
     cluster_store_init(&gateway->store, gateway);
     gateway->store.number = number;
     gateway->accounts = (struct cluster_accounts){ 0 };
+}
+
+/* Loads everything again, in place: the environment and its listeners stay. */
+static void begin_history(struct cluster_gateway *gateway)
+{
+    cluster_trace(gateway->cluster, "%s gives up its memory", gateway->name);
+    stop_reading(gateway);
+    cluster_replication_begin_history(&gateway->replication);
+}
+
+/* The process has ended. */
+static void forget(struct cluster_gateway *gateway)
+{
+    stop_reading(gateway);
+    cluster_replication_forget(&gateway->replication);
     if (gateway->env)
         environment_destroy(gateway->env);
     gateway->env = NULL;
@@ -122,7 +134,8 @@ static void create_environment(struct cluster_gateway *gateway)
 static void load(struct cluster_gateway *gateway)
 {
     gateway->memory = MEMORY_LOADING;
-    create_environment(gateway);
+    if (!gateway->env)
+        create_environment(gateway);
     cluster_replication_load(&gateway->replication);
 }
 
@@ -267,7 +280,7 @@ void cluster_gateway_turn(struct cluster_gateway *gateway)
         cluster_gateway_start(gateway);
     }
     if (gateway->must_forget)
-        forget(gateway);
+        begin_history(gateway);
     if (gateway->memory == MEMORY_NONE && gateway->lead.me)
         load(gateway);
     cluster_lead_tick(&gateway->lead);

@@ -99,7 +99,7 @@ static void end_poll(struct cluster_poller *poller)
     for (size_t i = 0; i < poller->count; i++)
         bytes_unref(poller->frames[i]);
     poller->count = 0;
-    poller->done = false;
+    poller->done = poller->refetches = false;
     poller->state = POLLER_IDLE;
     poller->next_at = now_of(poller) + draw(&poller->cluster->draws, PAUSE_MS);
     if (poller->session.gateway)
@@ -164,7 +164,8 @@ static bool send_frames(struct feed *feed, struct bytes *const *frames, size_t c
 
 static bool is_busy(struct feed *feed)
 {
-    return container_of(feed, struct cluster_poller, feed)->done;
+    const struct cluster_poller *poller = container_of(feed, struct cluster_poller, feed);
+    return poller->done || poller->refetches;
 }
 
 static void on_lost(struct feed *feed)
@@ -173,9 +174,14 @@ static void on_lost(struct feed *feed)
     poller->held_until = 0;
 }
 
-static const struct feed_ops feed_ops = { .send = send_frames,
-                                          .busy = is_busy,
-                                          .lost = on_lost };
+static void begins_again(struct feed *feed)
+{
+    container_of(feed, struct cluster_poller, feed)->refetches = true;
+}
+
+static const struct feed_ops feed_ops = {
+    .send = send_frames, .busy = is_busy, .lost = on_lost, .begins_again = begins_again
+};
 
 /* ---- a poll ---- */
 
@@ -238,6 +244,11 @@ static void start(struct cluster_poller *poller)
 static void go_on(struct cluster_poller *poller)
 {
     struct cluster_gateway *gateway = poller->session.gateway;
+    if (poller->refetches) {
+        end_poll(poller);
+        cluster_poller_forget(poller);
+        return;
+    }
     if (poller->done) {
         uint64_t seq = seq_of(poller->frames[poller->count - 1]);
         respond(poller, seq, seq);
@@ -268,7 +279,7 @@ static void cut(struct cluster_session *session)
     end_poll(of_session(session));
 }
 
-static const struct cluster_session_ops session_ops = { tick, cut, cut };
+static const struct cluster_session_ops session_ops = { tick, cut };
 
 void cluster_poller_step(struct cluster_poller *poller)
 {

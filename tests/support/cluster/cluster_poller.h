@@ -31,7 +31,8 @@ struct cluster_poller {
     struct feed feed; /* while HELD */
     struct bytes **frames;
     size_t count, capacity;
-    bool done; /* the last frame completes the response */
+    bool done;      /* the last frame completes the response */
+    bool refetches; /* memory was loaded again: the client starts over */
     unsigned answers;
 };
 

@@ -257,12 +257,6 @@ static void loaded(void *owner, enum err status)
     cluster_gateway_loaded(((struct cluster_replication *)owner)->gateway, status);
 }
 
-static void clears(void *owner, struct environment *env)
-{
-    (void)env;
-    cluster_sessions_detach(((struct cluster_replication *)owner)->gateway);
-}
-
 static void begin_replica(struct cluster_replication *replication)
 {
     struct cluster_gateway *gateway = replication->gateway;
@@ -276,7 +270,6 @@ static void begin_replica(struct cluster_replication *replication)
                                        .read_accounts = read_accounts,
                                        .next = next_environment,
                                        .loaded = loaded,
-                                       .clears = clears,
                                        .owner = replication };
     replica_init(&replication->replica, gateway->loop, &gateway->store.direct, &options);
     replication->has_replica = true;
@@ -312,16 +305,29 @@ void cluster_replication_end(struct cluster_replication *replication)
         replica_disconnected(&replication->replica);
 }
 
-void cluster_replication_forget(struct cluster_replication *replication)
+static void end_source(struct cluster_replication *replication)
 {
     for (int i = 0; replication->has_source && i < CLUSTER_GATEWAYS; i++)
         source_leave(&replication->source, &replication->peers[i].follower);
     if (replication->has_source)
         source_finish(&replication->source);
+    replication->has_source = false;
+    cluster_fault_forget(replication);
+}
+
+void cluster_replication_begin_history(struct cluster_replication *replication)
+{
+    end_source(replication);
+    if (replication->has_replica)
+        replica_begin_history(&replication->replica);
+}
+
+void cluster_replication_forget(struct cluster_replication *replication)
+{
+    end_source(replication);
     if (replication->has_replica)
         replica_finish(&replication->replica);
-    cluster_fault_forget(replication);
-    replication->has_source = replication->has_replica = false;
+    replication->has_replica = false;
 }
 
 bool cluster_replication_trusts(const struct cluster_replication *replication)

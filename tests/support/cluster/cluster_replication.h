@@ -47,6 +47,10 @@ void cluster_replication_lead(struct cluster_replication *replication);
 /* Ends the connection to the leader, and with it trust. */
 void cluster_replication_end(struct cluster_replication *replication);
 
+/* Another history begins: memory is to be loaded again. Requires that every request to the
+ * store has ended. */
+void cluster_replication_begin_history(struct cluster_replication *replication);
+
 /* Memory is given up. Requires that every request to the store has ended. */
 void cluster_replication_forget(struct cluster_replication *replication);
 void cluster_replication_tick(struct cluster_replication *replication);

@@ -23,14 +23,6 @@ void cluster_sessions_tick(struct cluster_gateway *gateway)
     }
 }
 
-void cluster_sessions_detach(struct cluster_gateway *gateway)
-{
-    list_each (link, &gateway->sessions) {
-        struct cluster_session *session = container_of(link, struct cluster_session, link);
-        session->ops->detach(session);
-    }
-}
-
 void cluster_sessions_cut(struct cluster_gateway *gateway)
 {
     list_each (link, &gateway->sessions) {

@@ -8,8 +8,6 @@ struct cluster_session;
 
 struct cluster_session_ops {
     void (*tick)(struct cluster_session *session);
-    /* The gateway gives up its memory; the connection stays. */
-    void (*detach)(struct cluster_session *session);
     /* The connection ends. */
     void (*cut)(struct cluster_session *session);
 };
@@ -25,5 +23,4 @@ void cluster_session_open(struct cluster_session *session, struct cluster_gatewa
 void cluster_session_close(struct cluster_session *session);
 
 void cluster_sessions_tick(struct cluster_gateway *gateway);
-void cluster_sessions_detach(struct cluster_gateway *gateway);
 void cluster_sessions_cut(struct cluster_gateway *gateway);

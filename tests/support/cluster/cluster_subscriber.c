@@ -105,9 +105,51 @@ static void on_lost(struct feed *feed)
     container_of(feed, struct cluster_subscriber, feed)->lost = true;
 }
 
-static const struct feed_ops feed_ops = { .send = send_frames,
-                                          .busy = is_busy,
-                                          .lost = on_lost };
+/* The gateway has loaded its memory again, maybe that of another history. */
+static void begins_again(struct feed *feed)
+{
+    struct cluster_subscriber *subscriber =
+        container_of(feed, struct cluster_subscriber, feed);
+    struct buf message = { 0 };
+    subscriber->again++;
+    buf_print(&message, "{\"op\":\"welcome\",\"epoch\":\"%s\"}",
+              subscriber->session.gateway->epoch);
+    put_message(subscriber, &message);
+    list_each (link, &feed->catching) {
+        wire_ok(ENCODING_JSON, container_of(link, struct subscription, link)->id, false, -1,
+                0, NULL, &message);
+        put_message(subscriber, &message);
+    }
+}
+
+static const struct feed_ops feed_ops = {
+    .send = send_frames, .busy = is_busy, .lost = on_lost, .begins_again = begins_again
+};
+
+static void begin_history(struct cluster_subscriber *subscriber, unsigned history);
+
+/* As on a new connection. */
+static void on_welcome(struct cluster_subscriber *subscriber, struct slice message)
+{
+    char epoch[17] = "";
+    struct slice text = scan_member(message, "epoch");
+    snprintf(epoch, sizeof(epoch), "%.*s", (int)text.len - 2, text.ptr + 1);
+    unsigned history = cluster_history_of(epoch);
+    mirror_cut(&subscriber->mirror);
+    if (history == subscriber->history)
+        return;
+    mirror_finish(&subscriber->mirror);
+    begin_history(subscriber, history);
+}
+
+static void take(struct cluster_subscriber *subscriber, struct slice message)
+{
+    struct slice op = scan_member(message, "op");
+    if (slice_is(op, "\"welcome\""))
+        on_welcome(subscriber, message);
+    else if (!slice_is(op, "\"counts\"") && !slice_is(op, "\"list\""))
+        mirror_receive(&subscriber->mirror, message);
+}
 
 bool cluster_subscriber_read(struct cluster_subscriber *subscriber)
 {
@@ -117,9 +159,7 @@ bool cluster_subscriber_read(struct cluster_subscriber *subscriber)
     bool was_full = subscriber->count > WINDOW;
     memmove(subscriber->wire, subscriber->wire + 1,
             --subscriber->count * sizeof(struct bytes *));
-    struct slice op = scan_member(bytes_slice(frame), "op");
-    if (!slice_is(op, "\"counts\"") && !slice_is(op, "\"list\""))
-        mirror_receive(&subscriber->mirror, bytes_slice(frame));
+    take(subscriber, bytes_slice(frame));
     bytes_unref(frame);
     if (was_full && subscriber->count <= WINDOW && subscriber->state == SUBSCRIBER_OPEN)
         feed_drained(&subscriber->feed);
@@ -169,7 +209,7 @@ static void open_feed(struct cluster_subscriber *subscriber)
     feed_init(&subscriber->feed, &feed_ops, env,
               environment_view(env, &subscriber->mirror.view));
     subscriber->state = SUBSCRIBER_OPEN;
-    subscriber->lost = subscriber->reopens = false;
+    subscriber->lost = false;
     begin_subscription(subscriber, &subscriber->mirror.subs[0]);
     if (!watch_open(&subscriber->feed, WATCH_ID, query, LIST_ROWS, true))
         violated("a list is refused");
@@ -212,7 +252,7 @@ static bool is_reached(const struct cluster_subscriber *subscriber)
 static void start(struct cluster_subscriber *subscriber)
 {
     struct cluster_gateway *gateway = subscriber->session.gateway;
-    if (!subscriber->reopens && now_of(subscriber) > subscriber->begun + ASK_MS) {
+    if (now_of(subscriber) > subscriber->begun + ASK_MS) {
         cluster_subscriber_cut(subscriber);
         return;
     }
@@ -263,20 +303,11 @@ static void close_feed(struct cluster_subscriber *subscriber)
         feed_finish(&subscriber->feed);
 }
 
-static void detach(struct cluster_session *session)
-{
-    struct cluster_subscriber *subscriber = of_session(session);
-    bool was_open = subscriber->state == SUBSCRIBER_OPEN || subscriber->reopens;
-    close_feed(subscriber);
-    ask(subscriber); /* again, once the gateway has its memory */
-    subscriber->reopens = was_open;
-}
-
 void cluster_subscriber_cut(struct cluster_subscriber *subscriber)
 {
     close_feed(subscriber);
     subscriber->state = SUBSCRIBER_OUT;
-    subscriber->lost = subscriber->reopens = false;
+    subscriber->lost = false;
     for (size_t i = 0; i < subscriber->count; i++)
         bytes_unref(subscriber->wire[i]);
     subscriber->count = 0;
@@ -290,7 +321,7 @@ static void cut(struct cluster_session *session)
     cluster_subscriber_cut(of_session(session));
 }
 
-static const struct cluster_session_ops session_ops = { tick, detach, cut };
+static const struct cluster_session_ops session_ops = { tick, cut };
 
 void cluster_subscriber_connect(struct cluster_subscriber *subscriber,
                                 struct cluster_gateway *gateway)

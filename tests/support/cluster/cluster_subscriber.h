@@ -22,7 +22,7 @@ struct cluster_subscriber {
     unsigned history; /* of the mirror */
     const char *about;
     bool lost;
-    bool reopens; /* was open: it waits as long as the gateway takes */
+    unsigned again; /* how often a snapshot followed on the same connection */
     uint64_t question;
     struct cluster_moment asked;
     int64_t begun, ping_at;

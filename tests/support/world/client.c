@@ -106,9 +106,15 @@ static void on_lost(struct feed *feed)
     container_of(feed, struct client, feed)->lost = true;
 }
 
-static const struct feed_ops ops = { .send = send_frames,
-                                     .busy = is_busy,
-                                     .lost = on_lost };
+static void begins_again(struct feed *feed)
+{
+    (void)feed;
+    violated("memory was loaded again");
+}
+
+static const struct feed_ops ops = {
+    .send = send_frames, .busy = is_busy, .lost = on_lost, .begins_again = begins_again
+};
 
 /* Small messages are sent however full the socket is. */
 static void put_message(struct client *client, struct buf *message)

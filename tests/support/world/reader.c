@@ -43,9 +43,14 @@ static void on_lost(struct feed *feed)
     container_of(feed, struct reader, feed)->lost = true;
 }
 
-static const struct feed_ops ops = { .send = send_frames,
-                                     .busy = is_busy,
-                                     .lost = on_lost };
+static void begins_again(struct feed *feed)
+{
+    container_of(feed, struct reader, feed)->again++;
+}
+
+static const struct feed_ops ops = {
+    .send = send_frames, .busy = is_busy, .lost = on_lost, .begins_again = begins_again
+};
 
 static struct bytes *as_it_is(const struct rope *message, bool binary)
 {

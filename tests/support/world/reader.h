@@ -22,6 +22,7 @@ struct reader {
     size_t count, capacity;
     size_t room;        /* frames that still fit into the socket; SIZE_MAX: any number */
     bool stalled, lost; /* reads nothing; must reconnect */
+    unsigned again;     /* how often it was informed that snapshots follow */
     struct list link;   // world::readers
 };
 

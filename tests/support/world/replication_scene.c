@@ -155,13 +155,6 @@ static struct environment *next_copy(void *owner, uint32_t *at)
     return (*at)++ == 0 ? ((struct replication_scene *)owner)->copy : NULL;
 }
 
-static void on_clears(void *owner, struct environment *env)
-{
-    struct replication_scene *scene = owner;
-    assert_ptr_equal(env, scene->copy);
-    scene->clears++;
-}
-
 static void on_floor(void *owner, struct environment *env)
 {
     struct replication_scene *scene = owner;
@@ -236,7 +229,6 @@ static void begin_follower(struct replication_scene *scene)
                                        .read_accounts = read_accounts,
                                        .next = next_copy,
                                        .loaded = on_loaded,
-                                       .clears = on_clears,
                                        .applied = on_applied,
                                        .floor_moved = on_floor,
                                        .answered = on_answered,

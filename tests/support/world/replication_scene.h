@@ -30,7 +30,7 @@ struct replication_scene {
     bool gave_up;
     int loads; /* replica_load ended so often */
     enum err load_status;
-    unsigned clears, answers, floors;
+    unsigned answers, floors;
     unsigned runs_sent, payloads_sent, befores_sent;
     uint64_t account_version; /* of the only document of the accounts */
     unsigned account_reads;

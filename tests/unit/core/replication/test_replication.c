@@ -305,12 +305,12 @@ static void memory_is_loaded_without_a_leader(void **state)
     assert_int_equal(scene->load_status, OK);
     assert_int_equal(scene->replica.state, REPLICA_OFF);
     assert_same_memory(scene);
-    assert_int_equal(scene->clears, 1);
+    assert_int_equal(scene->copy->generation, 1);
     scene_connect(scene);
     change(scene->world, "run_002", 2);
     scene_pass(scene, 0);
     assert_same_memory(scene);
-    assert_int_equal(scene->clears, 1); /* it continued from memory */
+    assert_int_equal(scene->copy->generation, 1); /* it continued from memory */
 }
 
 static void retention_is_completed_without_a_leader(void **state)
@@ -327,7 +327,7 @@ static void retention_is_completed_without_a_leader(void **state)
     assert_int_equal(scene->loads, 1);
     assert_null(environment_find(scene->copy, SLICE("run_1")));
     assert_same_memory(scene);
-    assert_int_equal(scene->clears, 1);
+    assert_int_equal(scene->copy->generation, 1);
 }
 
 /* As when the gateway takes the lead: the database has more than the last leader sent. */
@@ -345,7 +345,7 @@ static void memory_is_completed_without_a_leader(void **state)
     assert_int_equal(scene->loads, 1);
     assert_same_memory(scene);
     assert_false(is_trusted(scene)); /* leading is what its owner has to know */
-    assert_int_equal(scene->clears, 1);
+    assert_int_equal(scene->copy->generation, 1);
 }
 
 static void load_that_is_given_up_calls_nothing(void **state)
@@ -559,7 +559,7 @@ static void environment_that_differs_is_loaded_again(void **state)
     assert_string_equal(scene->ended, "memory differs from the leader's");
     scene->copy->sum--; /* so that clearing leaves zero */
     scene_connect(scene);
-    assert_int_equal(scene->clears, 2);
+    assert_int_equal(scene->copy->generation, 2);
     assert_same_memory(scene);
     wait_for_sums(scene);
     assert_int_equal(scene->replica.differences, 1);
