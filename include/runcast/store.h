@@ -551,6 +551,15 @@ struct store_recount {
     enum store_status status; /* set by the driver */
 };
 
+/* Gives the database a new epoch if another server has become the primary one since a gateway
+ * noted that last, unless failovers are lossless. Then reads the epoch. */
+struct store_renew {
+    void (*done)(struct store_renew *req, enum store_status status);
+
+    enum store_status status; /* set by the driver, like epoch */
+    char epoch[17];
+};
+
 struct store_ops {
     const char *name;
     void (*commit)(struct store *store, struct store_commit *req);
@@ -559,13 +568,17 @@ struct store_ops {
     /* Returns the environment's position, known since the store was opened; at a gateway that
      * does not lead, as of its last recount. Zeros if nothing was ever written to it. */
     struct store_position (*position)(struct store *store, uint32_t env);
-    /* All six are NULL if this process alone has the database. It then leads everything,
+    /* All eight are NULL if this process alone has the database. It then leads everything,
      * and files are in its data directory. */
     void (*beat)(struct store *store, struct store_beat *req);
     void (*lead)(struct store *store, struct store_lead *req);
     void (*leave)(struct store *store, struct store_leave *req);
     void (*forget)(struct store *store, struct store_forget *req);
     void (*recount)(struct store *store, struct store_recount *req);
+    void (*renew)(struct store *store, struct store_renew *req);
+    /* This gateway, which does not lead, reads the history of this epoch from now on: forgets
+     * all positions. */
+    void (*begin_history)(struct store *store, const char epoch[17]);
     void (*file)(struct store *store, struct store_file *req);
     /* Prepares the driver for process exit. NULL: every request completes in any case. From
      * now on, a request to a database that does not respond fails after a few seconds, even
@@ -602,6 +615,11 @@ struct store {
      * before the next beat. May be NULL. */
     void (*on_cut)(void *owner);
     void *moved_owner;
+    /* Called, with history_owner, when another server has become the primary one while this
+     * gateway does not lead. All that it has read may be of another history. NULL: this
+     * process must start again, as after on_moved. */
+    void (*on_history)(void *owner);
+    void *history_owner;
     /* Groups environments: those with the same return value share one part of the capacity.
      * NULL: each environment has a part of its own. Called with stored_owner. */
     store_share_fn *share_of;

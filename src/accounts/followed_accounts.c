@@ -17,6 +17,7 @@ struct followed_document {
     enum document_kind kind;
     struct bytes *name;
     uint32_t version; /* in memory; 0: it is not */
+    uint64_t hash;    /* of the body in memory */
     unsigned round;   /* of followed_accounts::round, when it was read last */
     bool is_staged;
     struct document staged; /* body NULL: it is removed */
@@ -33,6 +34,7 @@ struct followed_accounts {
     struct list known, added, applied;
     unsigned round;    /* counts the reads of all documents */
     bool are_there;    /* they were settled once */
+    bool are_of_other; /* followed_accounts_begin_history: what is staged may be older */
     uint32_t reported; /* of the first time: the last environment that was reported */
 };
 
@@ -123,11 +125,25 @@ static struct followed_document *find_or_add(struct followed_accounts *followed,
     return one;
 }
 
+static uint64_t hash_of(const struct document *document)
+{
+    return document->body ? table_hash(bytes_slice(document->body)) : 0;
+}
+
+static bool is_in_memory(const struct followed_accounts *followed,
+                         const struct followed_document *one,
+                         const struct document *document)
+{
+    if (followed->are_of_other)
+        return document->version == one->version && hash_of(document) == one->hash;
+    return document->version <= one->version;
+}
+
 static void stage(struct followed_accounts *followed, struct followed_document *one,
                   const struct document *document)
 {
-    uint32_t newest = one->is_staged ? one->staged.version : one->version;
-    if (document->version <= newest)
+    bool is_older = one->is_staged && document->version <= one->staged.version;
+    if (is_older || is_in_memory(followed, one, document))
         return;
     unstage(one);
     one->staged = *document;
@@ -154,6 +170,11 @@ static void unstage_all(struct list *list, struct followed_accounts *followed)
         if (!one->version)
             forget(followed, one);
     }
+}
+
+void followed_accounts_begin_history(struct followed_accounts *followed)
+{
+    followed->are_of_other = true;
 }
 
 void followed_accounts_begin_read(struct followed_accounts *followed)
@@ -212,8 +233,10 @@ static enum err apply(struct followed_accounts *followed, struct followed_docume
     enum err refused = accounts_apply(followed->accounts, &change, why);
     list_remove(&one->link);
     list_append(&followed->applied, &one->link);
-    if (!refused)
+    if (!refused) {
         one->version = one->staged.version;
+        one->hash = hash_of(&one->staged);
+    }
     return refused;
 }
 
@@ -288,16 +311,35 @@ static enum err link_applied(struct followed_accounts *followed, struct failure 
     return refused;
 }
 
+static bool is_credential(enum document_kind kind)
+{
+    return kind == DOC_KEY || kind == DOC_TOKEN || kind == DOC_WORKER_TOKEN;
+}
+
+/* Environments, and what they belong to, go only forward: none that was deleted returns. */
+static enum err check_history(const struct followed_accounts *followed, struct failure *why)
+{
+    list_each (link, &followed->known)
+        if (!is_credential(container_of(link, struct followed_document, link)->kind))
+            return explain(why, ERR_MOVED, "the accounts are of another history");
+    return OK;
+}
+
 enum err followed_accounts_settle(struct followed_accounts *followed, bool *more,
                                   struct failure *why)
 {
     struct timeslice timeslice = loop_timeslice(followed->loop);
-    enum err err = apply_staged(followed, &timeslice, why);
+    enum err err = followed->are_of_other ? check_history(followed, why) : OK;
+    if (err)
+        return err;
+    err = apply_staged(followed, &timeslice, why);
     *more = !err && !list_empty(&followed->added);
     if (*more)
         return OK;
     enum err refused = link_applied(followed, why);
     err = err ? err : refused;
+    if (!err)
+        followed->are_of_other = false;
     if (!err && !followed->are_there)
         followed->are_there = report_first(followed, &timeslice);
     *more = !err && !followed->are_there;

@@ -27,6 +27,10 @@ void followed_accounts_destroy(struct followed_accounts *followed);
 void followed_accounts_take(struct followed_accounts *followed,
                             const struct document *document);
 
+/* The documents that are read next are of another history than those in memory: they count
+ * although they may be older, until they were settled. */
+void followed_accounts_begin_history(struct followed_accounts *followed);
+
 /* All documents of the database follow: forgets those that were staged. */
 void followed_accounts_begin_read(struct followed_accounts *followed);
 
@@ -39,7 +43,8 @@ void followed_accounts_end_read(struct followed_accounts *followed);
 
 /* Puts staged documents into effect. At the first time there are many, so this stops when the
  * turn's time is used up, and then sets *more: call it again. ERR_INVALID, with the reason: a
- * document is damaged, or refers to one that does not exist. */
+ * document is damaged, or refers to one that does not exist. ERR_MOVED: in another history, more
+ * than credentials and new documents differ, so memory cannot be used. */
 enum err followed_accounts_settle(struct followed_accounts *followed, bool *more,
                                   struct failure *why);
 

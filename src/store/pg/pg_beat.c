@@ -77,6 +77,16 @@ static void finish_recount(struct pg_beats *beats, enum store_status status)
     req->done(req, status);
 }
 
+static void finish_renew(struct pg_beats *beats, enum store_status status)
+{
+    struct store_renew *req = beats->renew;
+    beats->renew = NULL;
+    if (!req)
+        return;
+    req->status = status;
+    req->done(req, status);
+}
+
 static void finish_leave(struct pg_beats *beats, enum store_status status)
 {
     struct store_leave *req = beats->leave;
@@ -94,6 +104,7 @@ static void finish_all(struct pg_beats *beats, enum store_status status)
     finish_take(beats, status);
     finish_forget(beats, status);
     finish_recount(beats, status);
+    finish_renew(beats, status);
     finish_leave(beats, status);
 }
 
@@ -150,6 +161,14 @@ static void take_recount(struct pg_beats *beats, const PGresult *answer)
     finish_recount(beats, STORE_OK);
 }
 
+static void take_renewed(struct pg_beats *beats, const PGresult *answer)
+{
+    bool is_there = PQntuples(answer) && beats->renew;
+    if (is_there)
+        take_text(beats->renew->epoch, sizeof(beats->renew->epoch), answer, 0, 0);
+    finish_renew(beats, is_there ? STORE_OK : STORE_FAILED);
+}
+
 static void go_on(struct pg_beats *beats);
 static void close_all(struct pg_beats *beats);
 
@@ -178,6 +197,10 @@ static void on_answer(struct pg_link *link, PGresult *answer)
         finish_recount(beats, STORE_FAILED);
     else if (step == PG_BEAT_RECOUNTS)
         take_recount(beats, answer);
+    else if (step == PG_BEAT_RENEWS && refused)
+        finish_renew(beats, STORE_FAILED);
+    else if (step == PG_BEAT_RENEWS)
+        take_renewed(beats, answer);
     PQclear(answer);
     go_on(beats);
 }
@@ -191,7 +214,8 @@ static void send_statement(struct pg_beats *beats, enum pg_beat_step step, struc
     static const unsigned deadlines[] = {
         [PG_BEAT_LISTENS] = BEAT_DEADLINE_MS,  [PG_BEAT_BEATS] = BEAT_DEADLINE_MS,
         [PG_BEAT_TAKES] = TAKE_DEADLINE_MS,    [PG_BEAT_FORGETS] = BEAT_DEADLINE_MS,
-        [PG_BEAT_RECOUNTS] = BEAT_DEADLINE_MS, [PG_BEAT_LEAVES] = LEAVE_DEADLINE_MS
+        [PG_BEAT_RECOUNTS] = BEAT_DEADLINE_MS, [PG_BEAT_RENEWS] = BEAT_DEADLINE_MS,
+        [PG_BEAT_LEAVES] = LEAVE_DEADLINE_MS
     };
     buf_add_char(sql, '\0');
     struct pg_statement statement = { .sql = sql->ptr,
@@ -239,6 +263,28 @@ static void send_recount(struct pg_beats *beats)
 {
     struct pg_params params = { 0 };
     say(beats, PG_BEAT_RECOUNTS, pg_lead_position_columns, "environment", &params);
+}
+
+/* Like the start (pg_schema.c), in one statement. If several gateways do so at once, one of them
+ * renews the epoch. The others may read the one before, and have to repeat this. */
+static void send_renew(struct pg_beats *beats)
+{
+    const char *schema = pg_schema_name(beats->link.options);
+    bool is_lossless = beats->link.options->lossless;
+    struct pg_params params = { 0 };
+    struct buf sql = { 0 };
+    pg_param_text(&params, is_lossless ? "" : beats->link.hello.timeline);
+    buf_print(&sql,
+              "WITH moved AS (UPDATE \"%s\".meta SET value = $1 WHERE name = 'timeline'"
+              " AND $1 <> '' AND value NOT IN ('', $1) RETURNING 1),"
+              " renewed AS (UPDATE \"%s\".meta SET"
+              " value = left(replace(gen_random_uuid()::text, '-', ''), 16)"
+              " WHERE name = 'epoch' AND EXISTS (SELECT FROM moved) RETURNING value)"
+              " SELECT coalesce((SELECT value FROM renewed), value) FROM \"%s\".meta"
+              " WHERE name = 'epoch'",
+              schema, schema, schema);
+    send_statement(beats, PG_BEAT_RENEWS, &sql, &params);
+    pg_params_finish(&params);
 }
 
 static void send_take(struct pg_beats *beats)
@@ -302,6 +348,8 @@ static void go_on(struct pg_beats *beats)
         send_listen(beats);
     else if (beats->beat)
         send_beat(beats);
+    else if (beats->renew)
+        send_renew(beats);
     else if (beats->forget)
         send_forget(beats);
     else if (beats->recount)
@@ -350,6 +398,12 @@ void pg_beats_recount(struct pg_beats *beats, struct store_recount *req)
     ask(beats);
 }
 
+void pg_beats_renew(struct pg_beats *beats, struct store_renew *req)
+{
+    beats->renew = req;
+    ask(beats);
+}
+
 void pg_beats_leave(struct pg_beats *beats, struct store_leave *req)
 {
     beats->leave = req;
@@ -358,9 +412,15 @@ void pg_beats_leave(struct pg_beats *beats, struct store_leave *req)
 
 /* ---- the connection ---- */
 
+/* A leader finds it out by its writers. */
 static void on_ready(struct pg_link *link)
 {
-    go_on(beats_of(link));
+    struct pg_beats *beats = beats_of(link);
+    const struct store *store = beats->store;
+    if (!beats->lead->term && store->on_history &&
+        pg_is_another_history(link->options, beats->timeline, &link->hello))
+        store->on_history(store->history_owner);
+    go_on(beats);
 }
 
 static void on_lost(struct pg_link *link, bool was_busy)

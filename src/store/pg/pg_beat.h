@@ -14,11 +14,13 @@ enum pg_beat_step {
     PG_BEAT_TAKES,
     PG_BEAT_FORGETS,
     PG_BEAT_RECOUNTS,
+    PG_BEAT_RENEWS,
     PG_BEAT_LEAVES
 };
 
 struct pg_beats {
-    struct store *store; /* its on_left is called, and its term set */
+    struct store *store;  /* its on_left and on_history are called, and its term set */
+    const char *timeline; /* of the history that we read (pg_writers::timeline) */
     struct pg_lead *lead;
     struct pg_link link;
     /* A request of each kind, waiting or in flight; NULL: none. */
@@ -26,6 +28,7 @@ struct pg_beats {
     struct store_lead *take;
     struct store_forget *forget;
     struct store_recount *recount;
+    struct store_renew *renew;
     struct store_leave *leave;
     bool listens;           /* this connection listens to the channel */
     enum pg_beat_step step; /* the statement in flight */
@@ -37,7 +40,7 @@ struct pg_beats {
     void (*stopped_fn)(struct pg_beats *beats);
 };
 
-/* The caller must have set store and lead. */
+/* The caller must have set store, timeline and lead. */
 void pg_beats_start(struct pg_beats *beats, uv_loop_t *loop,
                     const struct pg_options *options);
 
@@ -46,6 +49,7 @@ void pg_beats_beat(struct pg_beats *beats, struct store_beat *req);
 void pg_beats_take(struct pg_beats *beats, struct store_lead *req);
 void pg_beats_forget(struct pg_beats *beats, struct store_forget *req);
 void pg_beats_recount(struct pg_beats *beats, struct store_recount *req);
+void pg_beats_renew(struct pg_beats *beats, struct store_renew *req);
 void pg_beats_leave(struct pg_beats *beats, struct store_leave *req);
 
 /* Finishes the current requests first, then calls stopped.

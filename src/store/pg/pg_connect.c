@@ -71,6 +71,12 @@ static void explain_unreached(struct failure *why, const char *message)
             advice_for(message));
 }
 
+bool pg_is_another_history(const struct pg_options *options, const char *timeline,
+                           const struct pg_hello *hello)
+{
+    return !options->lossless && timeline[0] && strcmp(hello->timeline, timeline);
+}
+
 PGresult *pg_run(PGconn *conn, const char *sql, int count, const char *const *values,
                  struct failure *why)
 {

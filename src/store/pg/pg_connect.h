@@ -31,6 +31,11 @@ PGconn *pg_connect(const struct pg_options *options, const struct work *work,
 enum err pg_hello(PGconn *conn, const struct pg_options *options, struct pg_hello *hello,
                   struct failure *why);
 
+/* Returns true if the server is not of this timeline, so that it may lack changes; false if
+ * failovers are lossless. */
+bool pg_is_another_history(const struct pg_options *options, const char *timeline,
+                           const struct pg_hello *hello);
+
 /* Runs a statement, with its values, if any, as texts. Returns NULL with the reason. */
 PGresult *pg_run(PGconn *conn, const char *sql, int count, const char *const *values,
                  struct failure *why);

@@ -494,6 +494,18 @@ static bool goes_on(struct pg_readers *readers, struct pg_read *read)
     return true;
 }
 
+void pg_readers_begin_history(struct pg_readers *readers, const char *timeline)
+{
+    if (readers->copying)
+        pg_link_reopen(&readers->copying->link);
+    readers->copying = NULL;
+    for (size_t i = 0; i < readers->count; i++) {
+        struct pg_link *link = &readers->readers[i].link;
+        if (link->state == PG_IDLE && strcmp(link->hello.timeline, timeline) != 0)
+            pg_link_reopen(link);
+    }
+}
+
 void pg_readers_begin(struct pg_readers *readers, struct store_read *req)
 {
     assert(!readers->stopped_fn);

@@ -40,6 +40,9 @@ void pg_readers_start(struct pg_readers *readers, uv_loop_t *loop);
 
 void pg_readers_begin(struct pg_readers *readers, struct store_read *req);
 
+/* Another history is read from now on, by connections to a server of this timeline. */
+void pg_readers_begin_history(struct pg_readers *readers, const char *timeline);
+
 /* Closes the connections once no read is left, then calls stopped, later. */
 void pg_readers_stop(struct pg_readers *readers,
                      void (*stopped)(struct pg_readers *readers));

@@ -84,6 +84,21 @@ static void recount(struct store *store, struct store_recount *req)
     pg_beats_recount(&pg_of(store)->beats, req);
 }
 
+static void renew(struct store *store, struct store_renew *req)
+{
+    pg_beats_renew(&pg_of(store)->beats, req);
+}
+
+static void begin_history(struct store *store, const char epoch[17])
+{
+    struct pg_store *pg = pg_of(store);
+    const struct pg_hello *hello = &pg->beats.link.hello;
+    memcpy(store->epoch, epoch, sizeof(store->epoch));
+    memcpy(pg->writers.timeline, hello->timeline, sizeof(hello->timeline));
+    positions_finish(&pg->positions);
+    pg_readers_begin_history(&pg->readers, hello->timeline);
+}
+
 static void file(struct store *store, struct store_file *req)
 {
     pg_files_ask(&pg_of(store)->files, req);
@@ -146,6 +161,8 @@ static const struct store_ops pg_ops = {
     .leave = leave,
     .forget = forget,
     .recount = recount,
+    .renew = renew,
+    .begin_history = begin_history,
     .file = file,
     .limit_wait = limit_wait,
     .close = close_store,
@@ -196,6 +213,7 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
     pg->files.store = &pg->store;
     pg->files.lead = pg->beats.lead = &pg->lead;
     pg->beats.store = &pg->store;
+    pg->beats.timeline = pg->writers.timeline;
     commit_report_init(&pg->writers.report, &pg->store, &pg->positions);
 
     PGconn *conn = pg_connect(&pg->options, NULL, &hello, why);

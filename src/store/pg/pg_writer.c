@@ -511,19 +511,23 @@ static void on_answer(struct pg_link *link, PGresult *answer)
 
 /* ---- the connection ---- */
 
-static bool is_another_history(const struct pg_writer *writer, const char *timeline)
+/* A promoted server may lack writes that the old primary had acknowledged. Restarting this
+ * process then gives the database a new epoch. A gateway that follows does without. */
+static void leave_history(struct pg_writers *writers)
 {
-    return !writer->all->options->lossless && timeline[0] &&
-           strcmp(writer->link.hello.timeline, timeline);
+    const struct store *store = writers->report.store;
+    if (!writers->lead->term && store->on_history)
+        store->on_history(store->history_owner);
+    else
+        pg_writers_lose(writers, "another server has become the primary one");
 }
 
-/* A promoted server may lack writes that the old primary had acknowledged. Restarting this
- * process then gives the database a new epoch. */
 static void on_ready(struct pg_link *link)
 {
     struct pg_writer *writer = writer_of(link);
-    if (!writer->all->gone && is_another_history(writer, writer->all->timeline))
-        pg_writers_lose(writer->all, "another server has become the primary one");
+    struct pg_writers *all = writer->all;
+    if (!all->gone && pg_is_another_history(all->options, all->timeline, &link->hello))
+        leave_history(all);
     if (writer->step != PG_REST)
         send_step(writer);
     else

@@ -56,7 +56,7 @@ struct pg_writers {
     struct pg_lead *lead;
     struct commit_report report;
     struct pg_types types; /* of the schema */
-    char timeline[9];      /* of the server that we joined */
+    char timeline[9];      /* of the history that we read */
     struct pg_writer writers[PG_WRITERS_MAX];
     unsigned count;
     /* store_commit::link. Commits whose environments belong to several writers. They are

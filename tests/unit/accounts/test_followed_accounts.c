@@ -253,6 +253,60 @@ static void project_that_was_removed_meanwhile_has_ended(void **state)
     }
 }
 
+/* ---- another history ---- */
+
+static void another_history_has_older_credentials(void **state)
+{
+    struct scene *scene = *state;
+    struct failure why = { 0 };
+    bool more = false;
+    read_without(scene, DOC_TOKEN);
+    settle(scene);
+    for (size_t i = 0; i < scene->count; i++)
+        scene->changes[i].document.version += scene->changes[i].document.kind == DOC_KEY;
+    read_all(scene); /* each key has been written again */
+    for (size_t i = 0; i < scene->count; i++)
+        scene->changes[i].document.version = 1;
+    followed_accounts_begin_history(scene->followed);
+    uint64_t endings = accounts_endings(scene->accounts);
+    read_without(scene, DOC_WORKER_TOKEN);
+    assert_int_equal(followed_accounts_settle(scene->followed, &more, &why), OK);
+    for (int i = 0; i < ENVIRONMENTS; i++)
+        assert_true(opens(scene, scene->bootstrap.secret_keys[i]));
+    assert_true(opens(scene, scene->bootstrap.personal_token));
+    assert_int_equal(accounts_endings(scene->accounts), endings);
+    for (size_t i = 0; i < scene->count; i++) /* the keys have version 1 in memory, too */
+        scene->changes[i].document.version = 2;
+    read_all(scene);
+    assert_true(opens(scene, scene->bootstrap.secret_keys[0]));
+}
+
+static void another_history_lacks_a_credential(void **state)
+{
+    struct scene *scene = *state;
+    read_all(scene);
+    followed_accounts_begin_history(scene->followed);
+    read_without(scene, DOC_TOKEN);
+    settle(scene);
+    assert_false(opens(scene, scene->bootstrap.personal_token));
+    assert_true(opens(scene, scene->bootstrap.secret_keys[0]));
+}
+
+static void environments_of_another_history_cannot_be_taken(void **state)
+{
+    struct scene *scene = *state;
+    struct failure why = { 0 };
+    bool more = false;
+    read_all(scene);
+    take_branch(scene, 9, "lost", "", 1);
+    settle(scene);
+    followed_accounts_begin_history(scene->followed);
+    read_without(scene, DOC_KINDS);
+    assert_int_equal(followed_accounts_settle(scene->followed, &more, &why), ERR_MOVED);
+    assert_string_equal(why.text, "the accounts are of another history");
+    assert_false(accounts_by_number(scene->accounts, 9)->archived);
+}
+
 /* ---- damage ---- */
 
 static void damaged_document_is_refused_by_each_read(void **state)
@@ -297,6 +351,9 @@ int main(void)
         TEST(only_the_first_ones_take_effect_in_time_slices),
         TEST(documents_take_effect_together),
         TEST(older_document_is_ignored),
+        TEST(another_history_has_older_credentials),
+        TEST(another_history_lacks_a_credential),
+        TEST(environments_of_another_history_cannot_be_taken),
         TEST(name_of_an_archived_branch_may_be_used_again),
         TEST(documents_that_the_database_lacks_are_removed),
         TEST(branch_that_was_removed_meanwhile_has_ended),
