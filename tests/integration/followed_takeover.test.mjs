@@ -9,6 +9,7 @@ import { polls } from "../support/js/fixture.mjs";
 import { agree, follows, startFollowers } from "../support/js/followers.mjs";
 import { keys, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
+import { startPostgres } from "../support/js/postgres.mjs";
 import { RunsMirror, RunsSocket } from "../support/js/runs.mjs";
 
 const POLL = "/realtime/v1/runs?tags=watched", key = keys.prod;
@@ -46,12 +47,13 @@ class Clients {
     return answer;
   }
 
-  /** Polls as SDKs do, with retries after 503, until the run was seen. */
+  /** Polls as SDKs do, with retries after 503, until the run was seen. After 409, they forget everything. */
   async untilPolled(run) {
     await until(async () => {
       const { "electric-offset": offset, "electric-handle": handle } = this.poll.headers;
       const answer = await this.#ask(`offset=${offset}&handle=${handle}`).catch(() => ({ status: 0 }));
-      assert.ok([0, 200, 503].includes(answer.status), `${answer.status} ${answer.text}`);
+      assert.ok([0, 200, 409, 503].includes(answer.status), `${answer.status} ${answer.text}`);
+      if (answer.status === 409) { this.refetched = true; this.seen.clear(); this.poll = await this.#ask("offset=-1"); }
       if (answer.status === 200) this.poll = answer;
       return this.seen.has(run);
     }, { what: `a poll at ${this.gateway.name} gets ${run}`, timeoutMs: 60_000 });
@@ -70,6 +72,41 @@ class Clients {
     assert.equal(stream.ended, false, `the stream at ${gateway.name} stays open`);
   }
 }
+
+// A promoted server may lack commits. The memory of followers is then of another history.
+test("clients of followers stay connected when a failover of the database loses commits", { timeout: 300_000 }, async (t) => {
+  const first = await startPostgres({ t }), standby = await first.standby({ t });
+  const url = `postgresql://runcast@127.0.0.1:${first.port},127.0.0.1:${standby.port}/runcast?target_session_attrs=read-write`;
+  const { gateways, leader, others } = await startFollowers(t, { postgres: first, url });
+  const all = [];
+  for (const other of others) all.push(await Clients.open(other, t));
+  const kept = await trigger(leader);
+  for (const clients of all) await clients.untilSeen(kept);
+  const { epoch } = all[0].mirror;
+  standby.set("primary_conninfo", "");
+  first.set("synchronous_standby_names", "");
+  await until(() => first.query("SELECT count(*) FROM pg_stat_replication") === "0", { what: "the standby gets nothing any more" });
+  const lost = await trigger(leader);
+  for (const clients of all) await clients.untilSeen(lost);
+  await first.kill();
+  standby.promote();
+  const next = await oneOf(gateways), last = await trigger(next);
+  for (const clients of all) {
+    const { mirror, stream, gateway } = clients;
+    if (gateway === next) continue;
+    await clients.untilSeen(last);
+    assert.notEqual(mirror.epoch, epoch);
+    assert.ok(mirror.begunAgain, `the subscriber at ${gateway.name} was welcomed again`);
+    await until(() => !mirror.runs.has(lost), { what: `the subscriber at ${gateway.name} forgets the lost run` });
+    assert.ok(mirror.runs.has(kept));
+    assert.equal(stream.events.filter(({ type, data }) => type === "ok" && data.mode === "snapshot").length, 2);
+    assert.ok(clients.refetched && clients.seen.has(kept) && !clients.seen.has(lost), "the polls start over");
+    assert.doesNotMatch(gateway.stderr, /lead lost|restarting/);
+  }
+  await follows(others.find((one) => one !== next));
+  await agree(next, others.filter((one) => one !== next));
+  for (const gateway of gateways) await gateway.stop();
+});
 
 const oneOf = (gateways) => until(async () => { for (const one of gateways) if (await one.leads()) return one; }, { what: "another one leads", timeoutMs: 60_000 });
 

@@ -23,8 +23,9 @@ enum {
     READS_MAX = 20,    /* of all accounts, because others were written meanwhile */
     /* Twice as long as the clock of a leader may differ from that of the database. */
     KNOWS_NEWEST_MS = 60 * 1000,
-    /* Before a restart: the older history may be that of the leader. */
-    HISTORY_MS = 5 * 1000,
+    RENEW_MS = 1000,          /* between looks at whether the database has another epoch */
+    RENEWALS_MAX = 3,         /* that found the same epoch */
+    RENEWALS_FAILED_MAX = 30, /* of a gateway that has taken the lead */
 };
 
 struct follower {
@@ -37,10 +38,15 @@ struct follower {
     int64_t since_ms; /* of that, monotonic */
     bool is_certain;  /* as reported to the api */
     bool takes_lead, ended;
-    struct timer trust;     /* when it ends */
-    struct timer idle;      /* takes_lead: until the reads for following have ended */
-    struct timer history;   /* another history: until the restart */
-    char why[128];          /* of history; "": memory can be used */
+    bool is_loaded;     /* takes_lead: on_loaded is due, or was called */
+    struct timer trust; /* when it ends */
+    /* takes_lead, or is_outdated: until the reads for following have ended */
+    struct timer idle;
+    bool is_outdated;  /* memory may be of another history; nothing is followed meanwhile */
+    bool is_renewing;  /* renew is in flight */
+    unsigned renewals; /* that found nothing new, since is_outdated */
+    struct store_renew renew;
+    struct timer again;     /* until the next renew */
     struct deferred loaded; /* reports status */
     enum err status;
 
@@ -55,7 +61,9 @@ struct follower {
 
 static void on_trust_due(struct timer *timer);
 static void on_idle(struct timer *timer);
-static void on_history(struct timer *timer);
+static void begin_renewing(struct follower *follower);
+static void load_when_idle(struct follower *follower);
+static void on_loaded(void *owner, enum err status);
 
 static void set_timer(struct follower *follower, struct timer *timer,
                       void (*fn)(struct timer *timer), int64_t ms)
@@ -150,6 +158,11 @@ static struct environment *find(void *owner, uint32_t number)
     const struct follower_options *options = &((struct follower *)owner)->options;
     struct environment *env = engine_environment(options->engine, number);
     struct account *account = accounts_by_number(options->accounts, number);
+    if (env && account && strcmp(env->id, account->id) != 0) {
+        options->on_other_history(options->owner,
+                                  "a number is that of another environment");
+        return NULL;
+    }
     if (env || !account || !account->project)
         return env;
     api_add_environment(options->api, account);
@@ -205,7 +218,10 @@ static enum err on_documents_end(void *owner, struct failure *why)
 
 static void end_reading(struct follower *follower, enum err status)
 {
-    if (status)
+    const struct follower_options *options = &follower->options;
+    if (status == ERR_MOVED && !follower->ended)
+        options->on_other_history(options->owner, follower->documents.why.text);
+    else if (status)
         log_warn("cannot take the accounts of the database", "reason",
                  follower->documents.why.text, NULL);
     replica_accounts_read(replica_of(follower), status ? 0 : follower->from, status);
@@ -319,20 +335,98 @@ static void read_accounts(void *owner)
 
 /* ---- another history ---- */
 
-static void on_history(struct timer *timer)
+/* Everything is loaded again: by the next connection to a leader, or because this gateway has
+ * taken the lead. */
+static void begin_history(struct follower *follower)
 {
-    struct follower *follower = container_of(timer, struct follower, history);
-    follower->options.on_other_history(follower->options.owner, follower->why);
+    struct store *store = follower->options.store;
+    log_warn("the database has another history; loading it", "epoch", follower->renew.epoch,
+             NULL);
+    store->ops->begin_history(store, follower->renew.epoch);
+    replica_begin_history(replica_of(follower));
+    followed_accounts_begin_history(follower->accounts);
+}
+
+/* Memory is of the history of the database. */
+static void go_on(struct follower *follower)
+{
+    follower->is_outdated = false;
+    following_resume(follower->following);
+    if (follower->takes_lead)
+        load_when_idle(follower);
+}
+
+static bool is_new(const struct follower *follower)
+{
+    return strcmp(follower->renew.epoch, follower->options.store->epoch) != 0;
+}
+
+/* No read of the history before may end later. */
+static void begin_when_idle(struct follower *follower)
+{
+    if (!replica_is_idle(replica_of(follower))) {
+        set_timer(follower, &follower->idle, on_idle, IDLE_EVERY_MS);
+        return;
+    }
+    begin_history(follower);
+    go_on(follower);
+}
+
+static void on_again(struct timer *timer)
+{
+    begin_renewing(container_of(timer, struct follower, again));
+}
+
+/* If the epoch is the same although another server is the primary one, another gateway may be
+ * renewing it. */
+static void on_renewed(struct store_renew *renew, enum store_status status)
+{
+    struct follower *follower = container_of(renew, struct follower, renew);
+    follower->is_renewing = false;
+    if (follower->ended || !follower->is_outdated)
+        return;
+    follower->renewals++;
+    if (!status && is_new(follower))
+        begin_when_idle(follower);
+    else if (!status && (follower->takes_lead || follower->renewals > RENEWALS_MAX))
+        go_on(follower);
+    else if (follower->takes_lead && follower->renewals > RENEWALS_FAILED_MAX)
+        on_loaded(follower, ERR_STORE);
+    else
+        set_timer(follower, &follower->again, on_again, RENEW_MS);
+}
+
+static void begin_renewing(struct follower *follower)
+{
+    struct store *store = follower->options.store;
+    if (follower->is_renewing)
+        return;
+    follower->is_renewing = true;
+    follower->renew = (struct store_renew){ .done = on_renewed };
+    store->ops->renew(store, &follower->renew);
+}
+
+/* Memory is not used until the database has named its epoch. */
+static void doubt_history(struct follower *follower, const char *why)
+{
+    if (follower->is_outdated)
+        return;
+    log_info("memory may be of another history", "reason", why, NULL);
+    follower->is_outdated = true;
+    follower->renewals = 0;
+    following_pause(follower->following, why);
+    note_trust(follower);
+    begin_renewing(follower);
 }
 
 static void give_up(void *owner, const char *why)
 {
-    struct follower *follower = owner;
-    log_warn("memory is of another history; restarting soon", "reason", why, NULL);
-    snprintf(follower->why, sizeof(follower->why), "%s", why);
-    following_end(follower->following, why);
-    note_trust(follower);
-    set_timer(follower, &follower->history, on_history, HISTORY_MS);
+    doubt_history(owner, why);
+}
+
+static void on_history(void *owner)
+{
+    doubt_history(owner, "another server has become the primary one");
 }
 
 /* ---- last uses ---- */
@@ -368,6 +462,7 @@ static void on_loaded(void *owner, enum err status)
     const struct replica *replica = replica_of(follower);
     engine_note_newest(follower->options.engine, replica->newest_id, replica->newest_ms);
     follower->status = status;
+    follower->is_loaded = true;
     loop_defer(follower->loop, &follower->loaded);
 }
 
@@ -381,14 +476,19 @@ static void load_when_idle(struct follower *follower)
 
 static void on_idle(struct timer *timer)
 {
-    load_when_idle(container_of(timer, struct follower, idle));
+    struct follower *follower = container_of(timer, struct follower, idle);
+    if (!follower->is_outdated)
+        load_when_idle(follower);
+    else if (!follower->is_renewing) /* otherwise on_renewed continues */
+        begin_when_idle(follower);
 }
 
 static void stop(struct follower *follower, const char *why)
 {
     struct timers *timers = loop_timers(follower->loop);
     timers_clear(timers, &follower->trust);
-    timers_clear(timers, &follower->history);
+    timers_clear(timers, &follower->again);
+    follower->options.store->on_history = NULL;
     following_end(follower->following, why);
 }
 
@@ -396,10 +496,9 @@ void follower_take_lead(struct follower *follower)
 {
     follower->takes_lead = true;
     stop(follower, "this gateway takes the lead");
-    if (*follower->why)
-        on_loaded(follower, ERR_MOVED);
-    else
-        load_when_idle(follower);
+    follower->is_outdated = true; /* until the database has named its epoch */
+    follower->renewals = 0;
+    begin_renewing(follower);
 }
 
 /* ---- the beginning and the end ---- */
@@ -449,6 +548,8 @@ struct follower *follower_create(struct loop *loop, const struct follower_option
     engine_follow(options->engine);
     engine_on_drop(options->engine, on_drop, follower);
     follower->accounts = followed_accounts_create(loop, options->accounts, options->writer);
+    options->store->on_history = on_history;
+    options->store->history_owner = follower;
     struct following_options following = following_options_of(follower);
     follower->following = following_create(loop, &following);
     return follower;
@@ -459,11 +560,14 @@ void follower_end(struct follower *follower, const char *why)
     follower->ended = true;
     engine_on_drop(follower->options.engine, NULL, NULL);
     stop(follower, why);
+    if (follower->takes_lead && !follower->is_loaded)
+        on_loaded(follower, ERR_DRAINING);
 }
 
 bool follower_may_end(const struct follower *follower)
 {
-    return following_may_end(follower->following);
+    return !follower->is_renewing && list_empty(&follower->loaded.link) &&
+           following_may_end(follower->following);
 }
 
 void follower_destroy(struct follower *follower)
@@ -471,6 +575,7 @@ void follower_destroy(struct follower *follower)
     if (!follower)
         return;
     timers_clear(loop_timers(follower->loop), &follower->idle);
+    timers_clear(loop_timers(follower->loop), &follower->again);
     following_destroy(follower->following);
     followed_accounts_destroy(follower->accounts);
     free(follower);

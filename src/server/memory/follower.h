@@ -30,7 +30,7 @@ struct follower_options {
     struct accounts *accounts;
     struct account_writer *writer;
     struct api *api;
-    /* The leader is of another history, so memory cannot be used. */
+    /* The database has another history, and memory cannot become that in place. */
     void (*on_other_history)(void *owner, const char *why);
     /* follower_take_lead has ended. */
     void (*on_loaded)(void *owner, enum err status);

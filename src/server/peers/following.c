@@ -33,7 +33,7 @@ struct following {
     int64_t unnamed_ms; /* since then the leader has no peer_url; 0: it has one */
     bool is_open;       /* the link is authenticated */
     bool was_current;   /* the replica has followed on this link; logged */
-    bool ended;
+    bool paused, ended;
     int64_t opened_ms, retry_ms, pause_ms;
     uint32_t version;  /* of replication with this leader; 0: its hello has not arrived */
     uint64_t received; /* changes of runs on this link */
@@ -319,7 +319,8 @@ enum err following_command(struct following *following, struct leader_command *c
 static bool may_connect(const struct following *following,
                         const struct store_gateway *leader)
 {
-    return leader && leader->peer_url[0] && replica_is_idle(&following->replica) &&
+    return leader && leader->peer_url[0] && !following->paused &&
+           replica_is_idle(&following->replica) &&
            following->options.me(following->options.owner) &&
            (now_of(following) >= following->retry_ms || !is_same(following, leader));
 }
@@ -375,6 +376,19 @@ struct following *following_create(struct loop *loop,
     loop_set_timer(loop, &following->timer, timers_kind(loop_timers(loop), on_look),
                    LOOK_MS);
     return following;
+}
+
+void following_pause(struct following *following, const char *why)
+{
+    following->paused = true;
+    if (following->link)
+        cut(following, why);
+}
+
+void following_resume(struct following *following)
+{
+    following->paused = false;
+    following->retry_ms = 0;
 }
 
 void following_end(struct following *following, const char *why)

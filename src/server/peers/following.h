@@ -36,6 +36,10 @@ struct following_options {
 struct following *following_create(struct loop *loop,
                                    const struct following_options *options);
 
+/* Ends the connection, and opens none until following_resume: memory is of another history. */
+void following_pause(struct following *following, const char *why);
+void following_resume(struct following *following);
+
 /* Ends the connection for good: this gateway leads, or stops. The replica stays. */
 void following_end(struct following *following, const char *why);
 

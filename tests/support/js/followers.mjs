@@ -75,12 +75,13 @@ class Relay {
   stop() { this.cut(); this.server.close(); }
 }
 
-/** certificate: { certificate, key }, for the hosts of the relays: then peers use TLS. isRelayed: each gateway reaches the
- *  database through a relay of its own, gateway.relay. hasStandby: the database has a synchronous standby, to which gateways go
- *  when it is promoted. more: settings of all gateways, like those of startGateway. */
-export async function startFollowers(t, { names = ["a", "b", "c"], options = [], certificate, isRelayed, hasStandby, ...more } = {}) {
+/** postgres: a server that runs already. certificate: { certificate, key }, for the hosts of the relays: then peers use TLS.
+ *  isRelayed: each gateway reaches the database through a relay of its own, gateway.relay. hasStandby: the database has a
+ *  synchronous standby, to which gateways go when it is promoted. more: settings of all gateways, like those of startGateway. */
+export async function startFollowers(t, { names = ["a", "b", "c"], options = [], certificate, postgres, isRelayed, hasStandby, ...more } = {}) {
   const secure = certificate ? ["--tls-cert", certificate.certificate, "--tls-key", certificate.key] : [];
-  const postgres = await startPostgres({ t }), port = await freePort(), gateways = [];
+  postgres ??= await startPostgres({ t });
+  const port = await freePort(), gateways = [];
   const standby = hasStandby && await postgres.standby({ t }), both = standby && urlOfBoth(postgres, standby);
   for (const [at, name] of names.entries()) {
     const [host, target] = [`127.0.1.${at + 1}`, `127.0.0.${at + 1}`];

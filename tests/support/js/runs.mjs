@@ -102,12 +102,14 @@ export class RunsMirror {
   }
 
   async connect() {
-    let welcomed;
+    let welcomed, isWelcome = false;
     const welcome = new Promise((resolve) => { welcomed = resolve; });
     this.socket = await RunsSocket.open({ hello: {}, ...this.options,
       onMessage: (message) => {
         try { this.receive(message); } catch (error) { this.errors.push(error); }
-        if (message.op === "welcome") welcomed(message);
+        if (message.op === "welcome" && isWelcome) this.#beginAgain(message);
+        else if (message.op === "welcome") welcomed(message);
+        isWelcome ||= message.op === "welcome";
         for (const watcher of this.watchers) watcher();
       } });
     const socket = this.socket;
@@ -118,13 +120,7 @@ export class RunsMirror {
     const lost = socket.closed.then(({ code, reason }) => { throw new Error(`closed before welcome: ${code} ${reason}`); });
     lost.catch(() => {});
     this.welcome = await Promise.race([welcome, lost]);
-    if (this.position && this.position.epoch !== this.welcome.epoch) { // another epoch, whose versions are different
-      this.position = null;
-      this.delivered.clear();
-      for (const run of this.runs.values()) run.version = 0;
-    }
-    this.epoch = this.welcome.epoch;
-    this.incomplete = new Set(); // ids of subscriptions that were complete and are not live again yet
+    this.#begin(this.welcome);
     for (const [id, sub] of this.subscriptions) {
       if (sub.ending) { this.#drop(id); continue; }
       if (sub.complete && this.position) this.incomplete.add(id);
@@ -132,6 +128,27 @@ export class RunsMirror {
       this.#sendSub(id, sub);
     }
     return this.welcome;
+  }
+
+  /** A welcome, also one that comes again on the same connection. */
+  #begin({ epoch }) {
+    if (this.position && this.position.epoch !== epoch) { // another epoch, whose versions are different
+      this.position = null;
+      this.delivered.clear();
+      for (const run of this.runs.values()) run.version = 0;
+    }
+    this.epoch = epoch;
+    this.incomplete = new Set(); // ids of subscriptions that were complete and are not live again yet
+  }
+
+  /** The gateway has loaded its runs again: no subscription is live, and an ok of each follows. */
+  #beginAgain(message) {
+    this.#begin(message);
+    this.begunAgain = (this.begunAgain ?? 0) + 1;
+    for (const [id, sub] of this.subscriptions) {
+      if (sub.complete) this.incomplete.add(id);
+      sub.live = false;
+    }
   }
 
   subscribe(filter) {
