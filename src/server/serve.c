@@ -210,17 +210,31 @@ static void end(struct service *service)
     let_go_of_role(service);
 }
 
+/* Another gateway leads: ERR_DRAINING as planned, ERR_MOVED otherwise. */
+static bool must_start_again(const struct failure *reason)
+{
+    return reason->code == ERR_MOVED || reason->code == ERR_DRAINING;
+}
+
+static void start_again(struct service *service, const struct failure *reason)
+{
+    service->ready = false;
+    if (reason->code == ERR_DRAINING)
+        log_info("restarting", "reason", reason->text, NULL);
+    else
+        log_warn("lead lost; restarting", "reason", reason->text, NULL);
+    uv_timer_start(&service->again, on_again, 0, 0);
+}
+
 static void on_stopped(void *owner, const struct failure *reason)
 {
     struct service *service = owner;
     service->gateway = NULL;
-    if (reason->code == ERR_MOVED && !service->draining) {
-        service->ready = false;
-        log_warn("lead lost; restarting", "reason", reason->text, NULL);
-        uv_timer_start(&service->again, on_again, 0, 0);
+    if (must_start_again(reason) && !service->draining) {
+        start_again(service, reason);
         return;
     }
-    if (reason->code && reason->code != ERR_MOVED) {
+    if (reason->code && !must_start_again(reason)) {
         log_end(reason->text);
         service->status = 1;
     }

@@ -164,8 +164,9 @@ test("`runcast lead NAME` hands the lead over to that gateway, and the former le
   assert.match(all, /the lead is handed over to b/);
   await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
   await standsBy(leader);
-  assert.match(leader.stderr, /"event":"lead lost","reason":"the lead was handed over to another gateway"/);
-  assert.doesNotMatch(leader.stderr, /"level":"error"/, "a planned handover is not an error");
+  assert.match(leader.stderr, /"event":"lead handed over"/);
+  assert.match(leader.stderr, /"event":"restarting","reason":"the lead was handed over to another gateway"/);
+  assert.doesNotMatch(leader.stderr, /"level":"(error|warn)"/, "a planned handover is neither an error nor a warning");
   await writers.untilServed();
   await writers.stop();
   writers.judge(postgres);

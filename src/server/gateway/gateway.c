@@ -445,8 +445,13 @@ static void stop_own_work(struct gateway *gateway)
 static void on_lost(void *owner, const char *reason, bool for_good)
 {
     struct gateway *gateway = owner;
+    bool is_planned = leading_has_passed(gateway->leading);
     struct failure why;
-    explain(&why, for_good ? ERR_CONFLICT : ERR_MOVED, "%s", reason);
+    explain(&why,
+            for_good     ? ERR_CONFLICT
+            : is_planned ? ERR_DRAINING
+                         : ERR_MOVED,
+            "%s", reason);
     replication_end(gateway->replication, reason);
     metrics[M_LEADS] = 0;
     if (gateway->phase == PHASE_READY) {

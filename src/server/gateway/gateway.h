@@ -4,8 +4,8 @@
  *                                      └── fails: on_stopped with the reason ───┘
  *
  * With SQLite it does not stand by. With a database shared by several gateways, it stands
- * by until it leads. When another one takes the lead, it stops with ERR_MOVED and may be
- * started again at once.
+ * by until it leads. When another one takes the lead, it stops with ERR_MOVED, or with
+ * ERR_DRAINING if `runcast lead` has handed the lead over, and may be started again at once.
  *
  * Everything happens on the given libuv loop. The gateway is freed once on_stopped was
  * called and the loop has run until it had nothing left to do.

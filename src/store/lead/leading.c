@@ -87,6 +87,7 @@ struct leading {
     bool forgetting;
     const char *lost; /* the reason */
     bool lost_for_good;
+    bool passed; /* lost because leading_pass has handed it over */
     struct deferred turn; /* calls the owner */
 };
 
@@ -99,7 +100,10 @@ static void lose(struct leading *leading, const char *reason, bool for_good)
     leading->state = LOST;
     leading->lost = reason;
     leading->lost_for_good = for_good;
-    log_warn("lead lost", "reason", reason, NULL);
+    if (leading->passed)
+        log_info("lead handed over", NULL);
+    else
+        log_warn("lead lost", "reason", reason, NULL);
     timers_clear(loop_timers(leading->loop), &leading->timer);
     timers_clear(loop_timers(leading->loop), &leading->doubt_timer);
     loop_defer(leading->loop, &leading->turn);
@@ -552,6 +556,7 @@ static void on_passed(struct store_leave *leave, enum store_status status)
 {
     struct leading *leading = container_of(leave, struct leading, leave);
     leading->state = LEADING;
+    leading->passed = !status;
     lose(leading,
          status ? "the lead was to be handed over, but the database did not respond"
                 : "the lead was handed over to another gateway",
@@ -594,6 +599,11 @@ enum err leading_pass(struct leading *leading, const char *name, struct failure 
     leading->leave = (struct store_leave){ .successor = successor->id, .done = on_passed };
     leading->store->ops->leave(leading->store, &leading->leave);
     return OK;
+}
+
+bool leading_has_passed(const struct leading *leading)
+{
+    return leading->passed;
 }
 
 uint64_t leading_me(const struct leading *leading)

@@ -81,6 +81,9 @@ void leading_hand_over(struct leading *leading, void (*on_left)(void *owner));
  * reason if this gateway does not lead, or no live gateway of that name stands by. */
 enum err leading_pass(struct leading *leading, const char *name, struct failure *why);
 
+/* Returns true if the lead was lost because leading_pass has handed it over. */
+bool leading_has_passed(const struct leading *leading);
+
 /* Returns our own number; 0: the database has not responded yet. */
 uint64_t leading_me(const struct leading *leading);
 
