@@ -87,7 +87,7 @@ struct leading {
     bool forgetting;
     const char *lost; /* the reason */
     bool lost_for_good;
-    bool passed; /* lost because leading_pass has handed it over */
+    bool passed;          /* lost because leading_pass has handed it over */
     struct deferred turn; /* calls the owner */
 };
 
