@@ -295,14 +295,24 @@ static void report_uses(struct following *following)
         on_send(following, &frame);
 }
 
+static enum err explain_unconnected(const struct following *following, struct failure *why)
+{
+    if (following->logged[0])
+        return explain(why, ERR_DRAINING,
+                       "cannot reach the leading gateway \"%s\" at %s: %s; run this on its "
+                       "machine",
+                       following->name, following->url, following->logged);
+    return explain(why, ERR_DRAINING,
+                   "no leading gateway is connected; try again, or run this on the machine "
+                   "of the leading gateway");
+}
+
 enum err following_command(struct following *following, struct leader_command *command,
                            struct slice line, struct failure *why)
 {
     struct repl_frame frame;
     if (!is_connected(following))
-        return explain(why, ERR_DRAINING,
-                       "no leading gateway is connected; try again, or run this on the "
-                       "machine of the leading gateway");
+        return explain_unconnected(following, why);
     if (following->version < REPL_VERSION_COMMANDS)
         return explain(why, ERR_DRAINING,
                        "the leading gateway \"%s\" is of an older version; run this on its "
