@@ -21,6 +21,7 @@ test("the page shows each gateway with its role and lag, to users of the operato
   const browser = await startBrowser();
   t.after(() => browser.stop());
   const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
+  await until(async () => (await leader.get("/api/v1/gateways", { key: keys.pat })).json.gateways.length === 2, { what: "the leader knows b" });
   const cells = async (page) => page.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
   const pages = [];
   for (const [at, gateway] of [leader, b].entries()) {

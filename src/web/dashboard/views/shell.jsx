@@ -82,7 +82,7 @@ export function Shell({ place, project, projects, children }) {
   useEffect(() => setOpen(false), [location.pathname, location.search]);
   const { lostAt, isClosed } = useLoss(), isShown = environments.includes(place.env) && (place.env !== "preview" || place.branch);
   useEffect(() => { if (project && isShown) clientOf(place); }, [project, place.env, place.branch]);
-  const { data: known } = useGateways(place, { enabled: Boolean(project && isShown) });
+  const { data: known } = useGateways(place, { enabled: Boolean(project && isShown), everyMs: 60_000 });
   const isListed = (view) => view !== "gateways" || view === place.view || known?.gateways.length > 1;
   return (
     <div class="shell">
