@@ -2,13 +2,16 @@
 #include "net/http/tunnel.h"
 
 #include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include "base/metrics.h"
 #include "net/http/http_conn.h"
 #include "net/http/http_reply.h"
 #include "net/http/server_state.h"
 
-enum { UNSENT_MAX = 64 * 1024 };
+enum { UNSENT_MAX = 64 * 1024, PROBE_AFTER_S = 60, PROBE_EVERY_S = 10, PROBES = 6 };
 
 struct tunnel {
     struct connection c;
@@ -120,6 +123,16 @@ static void send_head(struct connection *c, struct slice headers)
     connection_send(c, &piece, 1);
 }
 
+/* A peer whose machine is gone says nothing: probes end its connection. */
+static void probe(int fd)
+{
+    int on = 1, after = PROBE_AFTER_S, every = PROBE_EVERY_S, count = PROBES;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after, sizeof(after));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+}
+
 struct tunnel *tunnel_accept(struct exchange *x, struct slice headers,
                              const struct tunnel_ops *ops, void *owner)
 {
@@ -133,6 +146,7 @@ struct tunnel *tunnel_accept(struct exchange *x, struct slice headers,
     c->ops = &connection_ops;
     metric_add(M_WS_CONNECTIONS, 1);
     connection_clear_deadline(c);
+    probe(c->watch.fd);
     send_head(c, headers);
     if (c->pending)
         connection_defer(c);

@@ -22,9 +22,10 @@
 #define PEER_CALLS_TARGET "/peer/calls"
 
 /* The target by which a follower makes a connection multiplexed, and what it sends instead
- * of an origin: clients choose the targets of their calls, but not the origin. */
+ * of an origin: clients choose the targets of their calls, but not the origin. No client has
+ * this address. A leader of an older version takes it as one, and responds with 404. */
 #define PEER_MUX_TARGET "/peer/mux"
-#define PEER_MUX_ORIGIN "mux"
+#define PEER_MUX_ORIGIN "mux --"
 
 /* Appends the header line for the next call. head: request line and headers, as sent;
  * origin: relayed_write. */

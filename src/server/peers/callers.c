@@ -31,6 +31,7 @@ struct peer_caller {
     struct callers *all;
     struct peer_handshake handshake;
     struct peer_mac *mac; /* NULL: it has proved nothing yet */
+    bool is_opened;       /* it has got the opening */
     bool wants_mux;
     struct timer timer; /* until then */
     struct list link;   // callers::strangers, until then
@@ -106,13 +107,16 @@ static void close_oldest(struct callers *callers)
 static void reply_opening(struct peer_caller *caller, struct exchange *x)
 {
     struct buf opening = { 0 };
+    caller->is_opened = true;
     peer_wire_add_statement(&opening, caller->handshake.leader_random,
                             caller->handshake.leader);
     http_reply(x, 200, (struct slice){ 0 }, buf_slice(&opening));
     buf_finish(&opening);
 }
 
-static void open_session(struct callers *callers, struct exchange *x)
+/* Begins the time in which a stranger must prove the key, with the head of its first request:
+ * the body may never come. */
+static void begin_session(struct callers *callers, struct exchange *x)
 {
     struct peer_caller *caller = mem_new(struct peer_caller);
     if (callers->stranger_count == CALLERS_STRANGERS_MAX)
@@ -124,7 +128,6 @@ static void open_session(struct callers *callers, struct exchange *x)
     callers->stranger_count++;
     http_session_begin(x, &caller->session);
     loop_set_timer(callers->loop, &caller->timer, callers->kind, PEER_HANDSHAKE_MS);
-    reply_opening(caller, x);
 }
 
 static void accept_caller(struct peer_caller *caller, const struct peer_key *key,
@@ -180,10 +183,10 @@ void callers_take_greeting(struct callers *callers, struct exchange *x)
     struct peer_caller *caller = caller_of(x);
     if (!leads(callers, x))
         return;
-    if (caller && caller->wants_mux)
+    if (caller->wants_mux)
         open_mux(caller, x);
-    else if (!caller)
-        open_session(callers, x);
+    else if (!caller->is_opened)
+        reply_opening(caller, x);
     else if (!caller->mac)
         take_answer(caller, x);
     else
@@ -192,12 +195,17 @@ void callers_take_greeting(struct callers *callers, struct exchange *x)
 
 /* ---- calls ---- */
 
-static void take_greeting_head(struct exchange *x)
+static void take_greeting_head(struct callers *callers, struct exchange *x)
 {
-    if (x->method == HTTP_POST_)
-        x->body_limit = ANSWER_MAX;
-    else
+    if (x->method != HTTP_POST_) {
         reply_last(x, 404, (struct slice){ 0 });
+        return;
+    }
+    if (!leads(callers, x))
+        return;
+    x->body_limit = ANSWER_MAX;
+    if (!caller_of(x))
+        begin_session(callers, x);
 }
 
 static bool check_call(struct peer_caller *caller, struct exchange *x)
@@ -221,7 +229,7 @@ bool callers_take_head(struct callers *callers, struct exchange *x)
     if (origin.ptr)
         return take_muxed(callers, x, origin);
     if (slice_is(x->path, PEER_CALLS_TARGET))
-        take_greeting_head(x);
+        take_greeting_head(callers, x);
     else if (!caller || !caller->mac)
         reply_last(x, 404, (struct slice){ 0 });
     else if (!check_call(caller, x))

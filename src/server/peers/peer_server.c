@@ -381,8 +381,11 @@ static void on_head(void *owner, struct exchange *x)
 {
     struct peer_server *server = owner;
     const struct peer_server_options *options = &server->options;
-    if (is_replication(x))
+    if (is_replication(x)) {
+        if (x->chunked) /* the time of the handshake begins after the request */
+            answer(x, 400);
         return;
+    }
     if (!takes_calls(server))
         answer(x, 404);
     else if (callers_take_head(server->callers, x))

@@ -557,7 +557,7 @@ static const struct {
     { HEAD("GET /peer/calls") "\r\n", "HTTP/1.1 404 " },
     { HEAD("GET /peer/mux") "connection: upgrade\r\nupgrade: websocket\r\n\r\n",
       "HTTP/1.1 404 " },
-    { HEAD("GET /peer/mux") "x-runcast-forwarded: mux AAAAAAAAAAAAAAAAAAAAAA\r\n\r\n",
+    { HEAD("GET /peer/mux") "x-runcast-forwarded: mux -- AAAAAAAAAAAAAAAAAAAAAA\r\n\r\n",
       "HTTP/1.1 404 " },
     { HEAD("POST /peer/calls") "content-length: 400\r\n\r\n", "HTTP/1.1 413 " },
     { HEAD("POST /peer/calls") "\r\n" HEAD("GET /") SIGNED "\r\n", "HTTP/1.1 404 " },
@@ -567,6 +567,12 @@ static const struct {
                               "0123456789012345678901234567890101234567"
                               "01234567890123456789012345678901",
       "HTTP/1.1 403 " },
+    { HEAD("GET /peer/replication") "connection: upgrade\r\nupgrade: websocket\r\n"
+                                    "sec-websocket-version: 13\r\n"
+                                    "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                                    "sec-websocket-protocol: runcast.repl.1\r\n"
+                                    "transfer-encoding: chunked\r\n\r\n",
+      "HTTP/1.1 400 " },
     { HEAD("POST /peer/calls") "\r\n" HEAD(
           "GET /peer/replication") "connection: upgrade\r\nupgrade: "
                                    "websocket\r\nsec-websocket-version: 13\r\n"
@@ -588,6 +594,29 @@ static void strangers_reach_nothing(void **state)
         far_close(&far);
     }
     assert_int_equal(scene.heads, 0);
+}
+
+/* The time for the handshake begins with its first head. */
+static void a_greeting_without_its_body_is_closed_in_time(void **state)
+{
+    static const char *const greetings[] = {
+        HEAD("POST /peer/calls") "content-length: 4\r\n\r\n",
+        HEAD("POST /peer/calls") "\r\n" HEAD(
+            "POST /peer/calls") "content-length: 72\r\n\r\n0",
+    };
+    struct far fars[2];
+    (void)state;
+    int64_t began_ms = loop_now_ms(world.loop);
+    for (size_t i = 0; i < 2; i++) {
+        connect_stranger(&fars[i]);
+        say(&fars[i], greetings[i]);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        far_await_end(&world, &fars[i]);
+        far_close(&fars[i]);
+    }
+    /* Without this limit, a body has 30 s. */
+    assert_true(loop_now_ms(world.loop) - began_ms < 20 * 1000);
 }
 
 /* A MAC counts the calls of its connection, so the same bytes are not accepted twice. */
@@ -672,6 +701,7 @@ int main(void)
         TEST(a_lead_that_has_ended_refuses_calls),
         TEST(strangers_reach_nothing),
         TEST(changed_and_repeated_heads_are_refused),
+        TEST(a_greeting_without_its_body_is_closed_in_time),
         TEST(a_client_cannot_add_the_header),
         TEST(brief_calls_share_a_connection),
         TEST(a_lead_that_has_ended_refuses_muxed_calls),
