@@ -76,6 +76,11 @@ struct place_owner *caller_places_take_stranger(struct caller_places *places,
     return owner;
 }
 
+bool place_owner_is_known(const struct place_owner *owner)
+{
+    return !owner->is_stranger;
+}
+
 void caller_places_release(struct caller_places *places, struct place_owner *owner)
 {
     places->taken--;
@@ -136,7 +141,6 @@ struct place_owner *caller_places_take_for(struct caller_places *places,
     identify(call, &project, &user);
     if (!project && !user)
         return caller_places_take_stranger(places, slice_of(x->hidden ? "" : x->peer));
-    http_trust(x);
     return project
                ? caller_places_take(places, slice_of(project->id), CALLER_PLACES_OF_PROJECT)
                : caller_places_take(places, slice_of(user->id), CALLER_PLACES_OF_USER);

@@ -43,4 +43,7 @@ struct place_owner *caller_places_take_stranger(struct caller_places *places,
 struct place_owner *caller_places_take_for(struct caller_places *places,
                                            struct api_call *call);
 
+/* Returns false for a stranger. */
+bool place_owner_is_known(const struct place_owner *owner);
+
 void caller_places_release(struct caller_places *places, struct place_owner *owner);

@@ -667,6 +667,8 @@ bool forwarding_take(struct forwarding *forwarding, struct api_call *call)
         api_reply_error(call, ERR_BUSY);
         return true;
     }
+    if (place_owner_is_known(place))
+        http_trust(call->x);
     set_limits(call);
     struct forwarded *forwarded = forwarded_create(forwarding, call, place);
     if (!forwarded->is_brief)

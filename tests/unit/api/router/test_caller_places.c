@@ -1,7 +1,12 @@
 /* Calls in progress at the leader: no caller takes what others need. */
 #include "tests/support/world/unit.h"
 
+#include <uv.h>
+
+#include "accounts/lasting.h"
 #include "api/router/caller_places.h"
+#include "core/engine/calls.h"
+#include "tests/support/world/api_world.h"
 
 enum { CALLERS = 40 };
 
@@ -128,6 +133,79 @@ static void strangers_leave_places_for_others(void **state)
     assert_true(take_all("proj_b", CALLER_PLACES_OF_PROJECT) >= free / 4);
 }
 
+/* ---- callers ---- */
+
+#define PERSONAL_TOKEN "tr_pat_abcdefghijklmnopqrstuvwxyz0123456789abcd"
+
+static struct api_world world;
+static char id[LASTING_ID_LEN + 1], code[LASTING_CODE_LEN + 1];
+static bool is_written;
+
+static int64_t now_of(void)
+{
+    return loop_wall_ms(engine_loop(world.engine));
+}
+
+static enum err decide(struct account_write *write, struct accounts *accounts,
+                       struct draft *draft)
+{
+    const struct secret *token = accounts_secret(accounts, SLICE(PERSONAL_TOKEN), now_of());
+    (void)write;
+    lasting_generate_id(id);
+    lasting_generate_code(id, code);
+    struct lasting lasting = lasting_with_code(code);
+    draft_lasting(draft, token, NULL, id, &lasting, now_of() + 3600 * 1000);
+    return OK;
+}
+
+static void on_written(struct account_write *write, enum err status)
+{
+    (void)write;
+    assert_int_equal(status, OK);
+    is_written = true;
+}
+
+static struct place_owner *take_for(const char *name, const char *value)
+{
+    struct http_header header = { slice_of(name), slice_of(value) };
+    struct exchange x = { .headers = &header, .header_count = 1, .peer = "192.0.2.1" };
+    struct api_call call = { .api = world.api, .x = &x };
+    struct place_owner *owner = caller_places_take_for(&places, &call);
+    identity_unref(call.identity);
+    assert_true(keep(owner));
+    return owner;
+}
+
+static struct place_owner *take_for_cookie(const char *text)
+{
+    char value[256];
+    snprintf(value, sizeof(value), "a=b; __Secure-runcast-%s=%s",
+             engine_store(world.engine)->epoch, text);
+    return take_for("Cookie", value);
+}
+
+static void users_are_known_by_their_token_or_their_cookie(void **state)
+{
+    struct account_write write = { .decide = decide, .done = on_written };
+    char wrong[sizeof(code)];
+    (void)state;
+    api_world_open(&world);
+    account_write_begin(world.writer, &write);
+    while (!is_written)
+        uv_run(&world.net.world.uv, UV_RUN_ONCE);
+    struct place_owner *user = take_for("Authorization", "Bearer " PERSONAL_TOKEN);
+    assert_true(place_owner_is_known(user));
+    assert_ptr_equal(take_for_cookie(code), user);
+    lasting_generate_code(id, wrong);
+    struct place_owner *stranger = take_for_cookie(wrong);
+    assert_false(place_owner_is_known(stranger));
+    assert_ptr_equal(take_for_cookie(id), stranger);
+    assert_ptr_equal(take_for("Authorization", "Bearer unknown"), stranger);
+    assert_ptr_not_equal(take_for("Authorization", api_world_account(&world)->secret_key),
+                         user);
+    api_world_close(&world);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
@@ -139,6 +217,7 @@ int main(void)
         TEST(strangers_are_counted_by_address_and_together),
         TEST(strangers_of_a_hidden_address_have_the_limit_of_all),
         TEST(strangers_leave_places_for_others),
+        TEST(users_are_known_by_their_token_or_their_cookie),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

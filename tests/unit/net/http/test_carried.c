@@ -245,6 +245,18 @@ static void a_call_never_becomes_a_websocket(void **state)
     expect_end(0, 400, NULL);
 }
 
+static void an_early_response_is_the_only_one(void **state)
+{
+    (void)state;
+    carry(0, GET("/wait"));
+    http_reply_early(scene.waiting[0], 503, SLICE(""), SLICE("early"));
+    net_world_turn(&scene.world);
+    assert_int_equal(calls[0].closed, 0);
+    scene.waiting_count = 0;
+    http_reply(scene.waiting[0], 200, SLICE(""), SLICE("late"));
+    expect_end(0, 503, "early");
+}
+
 static void the_server_closes_with_calls_in_progress(void **state)
 {
     (void)state;
@@ -271,6 +283,7 @@ int main(void)
         TEST(a_closed_call_gets_no_response),
         TEST(a_stream_is_lost),
         TEST(a_call_never_becomes_a_websocket),
+        TEST(an_early_response_is_the_only_one),
         TEST(the_server_closes_with_calls_in_progress),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
