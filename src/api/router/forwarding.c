@@ -260,6 +260,8 @@ static void note_trust(struct forwarded *forwarded)
 {
     struct exchange *x = forwarded->call->x;
     const struct route *route = forwarded->call->route;
+    if (place_owner_is_known(forwarded->place))
+        return; /* it is trusted already */
     if (route && route->auth != AUTH_NONE && !(route->auth & AUTH_SIGNED) &&
         forwarded->status < 400 && http_header(x, "authorization").ptr)
         http_trust(x);
