@@ -403,11 +403,13 @@ static enum err take_known(struct cursor *in, const struct head *head,
 {
     const struct frame_kind *kind = known_kind(head);
     bool all_known = head->values == kind->values;
+    bool is_stored = kind->take == take_run || kind->take == take_document;
     frame->kind = (enum repl_kind)head->kind;
     in->failed |= head->values < kind->values;
     if (!in->failed) {
         all_known &= kind->take(in, frame);
         skip(in, head->values - kind->values);
+        frame->has_unknown = is_stored && !all_known;
     }
     if (in->failed)
         return explain(why, ERR_INVALID, "invalid frame \"%s\"", kind->name);

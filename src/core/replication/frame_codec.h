@@ -10,6 +10,9 @@
  *   REPL_NEEDS_KIND     the kind, the connection ends
  *   REPL_NEEDS_ALL      anything in the frame, the connection ends
  *
+ * A gateway that has left out a value of a run or a document follows, but must not lead: it
+ * could not store that value (repl_frame::has_unknown).
+ *
  * Reading checks every length against the bytes that are left before anything of that
  * length is allocated, and takes nothing that a run or a document cannot be. */
 #pragma once

@@ -159,6 +159,9 @@ struct repl_end {
 
 struct repl_frame {
     enum repl_kind kind;
+    /* A run or document that was read has values that only a later version knows, and could
+     * store. They were left out. */
+    bool has_unknown;
     union {
         struct repl_hello hello;
         struct repl_ask ask;

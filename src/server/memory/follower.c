@@ -126,6 +126,11 @@ static void on_trust_due(struct timer *timer)
     note_trust(container_of(timer, struct follower, trust));
 }
 
+static void on_unknown(void *owner)
+{
+    leading_refrain(((struct follower *)owner)->options.leading);
+}
+
 static void on_disconnected(void *owner)
 {
     note_trust(owner);
@@ -522,6 +527,7 @@ static struct following_options following_options_of(struct follower *follower)
                                        .leader = leader,
                                        .disconnected = on_disconnected,
                                        .uses = collect_uses,
+                                       .unknown = on_unknown,
                                        .owner = follower,
                                        .replica = { .give_up = give_up,
                                                     .find = find,

@@ -25,7 +25,7 @@ struct follower_options {
     struct store *store;
     const struct vault *vault;
     const struct trust *trust; /* NULL: no leader speaks TLS */
-    const struct leading *leading;
+    struct leading *leading;
     struct engine *engine;
     struct accounts *accounts;
     struct account_writer *writer;

@@ -17,13 +17,13 @@ enum { FINISH_MS = 5 }; /* between looks at whether reads have ended */
 struct replication {
     struct loop *loop;
     struct replication_options options;
-    const struct leading *leading; /* NULL: it neither stands by nor leads */
-    struct trust *trust;           /* NULL: no leader speaks TLS */
-    struct serving *serving;       /* NULL: it was closed */
-    struct follower *follower;     /* NULL: it does not follow, or no longer */
-    struct forwarder *forwarder;   /* NULL: it was closed */
-    struct timer finish;           /* waits until the follower can be freed */
-    void (*stopped)(void *owner);  /* of replication_stop_serving */
+    struct leading *leading;      /* NULL: it neither stands by nor leads */
+    struct trust *trust;          /* NULL: no leader speaks TLS */
+    struct serving *serving;      /* NULL: it was closed */
+    struct follower *follower;    /* NULL: it does not follow, or no longer */
+    struct forwarder *forwarder;  /* NULL: it was closed */
+    struct timer finish;          /* waits until the follower can be freed */
+    void (*stopped)(void *owner); /* of replication_stop_serving */
     void (*closed)(void *owner);
 };
 
@@ -130,7 +130,7 @@ static void report_no_peer_listen(const struct leading *leading)
                  "this gateway has no peer-listen; set it here, too", NULL);
 }
 
-void replication_stand_by(struct replication *replication, const struct leading *leading)
+void replication_stand_by(struct replication *replication, struct leading *leading)
 {
     if (!replication) {
         report_no_peer_listen(leading);
@@ -243,7 +243,7 @@ void replication_reply(struct replication *replication, struct source_follower *
     serving_send(replication->serving, to, frame);
 }
 
-bool replication_take_lead(struct replication *replication, const struct leading *leading)
+bool replication_take_lead(struct replication *replication, struct leading *leading)
 {
     if (!replication)
         return false;

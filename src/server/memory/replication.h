@@ -48,7 +48,7 @@ enum err replication_create(struct loop *loop, const struct replication_options 
 
 /* This gateway stands by; leading is borrowed until replication_close. Without peer-listen
  * (NULL), warns if the leader could be followed. */
-void replication_stand_by(struct replication *replication, const struct leading *leading);
+void replication_stand_by(struct replication *replication, struct leading *leading);
 
 /* Returns NULL unless this gateway follows, or brings its memory up to take the lead. */
 struct follower *replication_follower(const struct replication *replication);
@@ -67,7 +67,7 @@ void replication_reply(struct replication *replication, struct source_follower *
 
 /* It takes the lead. If it has followed a leader, reads what memory lacks, calls
  * options.on_loaded, and returns true. Otherwise memory is empty. */
-bool replication_take_lead(struct replication *replication, const struct leading *leading);
+bool replication_take_lead(struct replication *replication, struct leading *leading);
 
 /* It leads, and everything is in memory. From now on, followers are served. retain reports
  * what retention removes. */

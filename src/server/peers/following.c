@@ -177,6 +177,12 @@ static bool take_frame(struct following *following, const struct repl_frame *fra
     return true;
 }
 
+static void note_unknown(const struct following *following, const struct repl_frame *frame)
+{
+    if (frame->has_unknown && following->options.unknown)
+        following->options.unknown(following->options.owner);
+}
+
 static void on_message(void *owner, struct slice message)
 {
     struct following *following = owner;
@@ -190,6 +196,7 @@ static void on_message(void *owner, struct slice message)
         }
         if (frame.kind == REPL_NONE)
             break;
+        note_unknown(following, &frame);
         if (take_frame(following, &frame))
             repl_frame_finish(&frame);
         else

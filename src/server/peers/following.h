@@ -27,6 +27,9 @@ struct following_options {
     /* Copies up to `most` last uses that the leader has to store, and returns their number.
      * is_new: the leader has got none by this connection. NULL: there are none. */
     size_t (*uses)(void *owner, bool is_new, struct repl_use *list, size_t most);
+    /* The leader is of a later version, and has written a value that this one cannot store.
+     * Called once for each of them. NULL: not needed. */
+    void (*unknown)(void *owner);
     void *owner;
     /* Its gateway, send, end and link are ignored. */
     struct replica_options replica;

@@ -59,6 +59,7 @@ struct leading {
     struct observation observation;
     enum state state;
     bool stopped, draining;
+    bool refrains; /* leading_refrain was called */
     bool moved; /* a commit found that another gateway leads; the next beat finds out who */
     struct timer timer; /* for the next beat */
     uint32_t beat_kind;
@@ -241,6 +242,11 @@ static void beat_sooner(struct leading *leading, int64_t in_ms)
     loop_set_timer(leading->loop, &leading->timer, leading->beat_kind, in_ms);
 }
 
+static bool must_not_lead(const struct leading *leading)
+{
+    return leading->draining || leading->refrains;
+}
+
 static void consider(struct leading *leading)
 {
     uint64_t leader = leading->beat.leader, before = leading->last_leader;
@@ -256,7 +262,7 @@ static void consider(struct leading *leading)
         dead_in_ms = leading->yields_until - loop_boot_ms(leading->loop);
     if (dead_in_ms)
         beat_sooner(leading, dead_in_ms);
-    else if (!leading->draining && clock_allows(leading))
+    else if (!must_not_lead(leading) && clock_allows(leading))
         take(leading, leader);
 }
 
@@ -416,7 +422,7 @@ static void beat(struct leading *leading)
     if (leading->beating)
         return;
     leading->beating = true;
-    leading->beat = (struct store_beat){ .draining = leading->draining,
+    leading->beat = (struct store_beat){ .draining = must_not_lead(leading),
                                          .registers = registers(leading),
                                          .done = on_beaten };
     leading->beat_sent_ms = loop_boot_ms(leading->loop);
@@ -515,6 +521,14 @@ void leading_drain(struct leading *leading)
         return;
     leading->asks_successor = true;
     beat_at_once(leading);
+}
+
+void leading_refrain(struct leading *leading)
+{
+    if (leading->refrains)
+        return;
+    leading->refrains = true;
+    log_warn("a later version leads; this gateway follows, and will not lead", NULL);
 }
 
 bool leading_asks_successor(const struct leading *leading)

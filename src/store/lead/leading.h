@@ -60,6 +60,10 @@ void leading_stop(struct leading *leading);
  * last beat. */
 void leading_drain(struct leading *leading);
 
+/* This gateway stands by, and does not take the lead any more: it could not store all that
+ * the leader writes. Other gateways see it as one that drains. Further calls have no effect. */
+void leading_refrain(struct leading *leading);
+
 /* Returns true until the beat of leading_drain has completed or failed. */
 bool leading_asks_successor(const struct leading *leading);
 

@@ -703,6 +703,7 @@ static void unknown_values_are_left_out_unless_the_frame_needs_them(void **state
     write_later_change(&out, REPL_NEEDS_KIND);
     struct repl_frame frame = read_one(buf_slice(&out));
     assert_int_equal(frame.kind, REPL_CHANGE);
+    assert_true(frame.has_unknown);
     assert_true(slice_is(bytes_slice(frame.run.run.payload), "the payload"));
     assert_true(slice_is(bytes_slice(frame.run.run.queue), "task/a-task"));
     repl_frame_finish(&frame);
@@ -751,6 +752,7 @@ static void document_of_an_unknown_kind_is_a_number_that_passed(void **state)
     repl_write(&frame, &out);
     struct repl_frame again = read_one(buf_slice(&out));
     assert_int_equal(again.kind, REPL_PASSED);
+    assert_true(again.has_unknown);
     assert_int_equal(again.passed.env, 6);
     assert_int_equal(again.passed.from, 5);
     assert_int_equal(again.passed.to, 5);

@@ -246,6 +246,24 @@ static void draining_gateway_does_not_take_the_lead(void **state)
     assert_int_equal(a->taken, 0);
 }
 
+static void gateway_that_cannot_store_everything_leaves_the_lead_to_others(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a"), *b = start("b", &several);
+    pass(1000);
+    leading_refrain(b->leading);
+    pass(2000);
+    assert_false(leading_has_successor(a->leading));
+    struct process *c = start("c", &several);
+    pass(2000);
+    assert_true(leading_has_successor(a->leading));
+    a->stopped = true;
+    a->id = 0;
+    pass(10000);
+    assert_int_equal(b->taken, 0);
+    assert_int_equal(c->taken, 1);
+}
+
 static void gateway_with_a_wrong_clock_does_not_take_the_lead(void **state)
 {
     (void)state;
@@ -294,6 +312,7 @@ int main(void)
         TEST(older_gateway_of_the_same_name_ends_for_good),
         TEST(gateway_whose_row_is_gone_joins_again),
         TEST(draining_gateway_does_not_take_the_lead),
+        TEST(gateway_that_cannot_store_everything_leaves_the_lead_to_others),
         TEST(gateway_with_a_wrong_clock_does_not_take_the_lead),
         TEST(standby_knows_the_leader),
     };
