@@ -134,8 +134,7 @@ test("behind HAProxy nothing is lost when all gateways are restarted one after t
   await writers.untilServed();
   await program.untilFollowed();
   for (const gateway of gateways.toReversed()) { // the leader is the last one
-    await gateway.stop();
-    await gateway.restart({ ready: false });
+    await gateway.upgrade();
     await follows(gateway);
     await until(async () => (await world.servers()).ready === 3, { what: "HAProxy uses all three again" });
     await writers.untilServed();

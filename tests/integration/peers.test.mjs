@@ -5,12 +5,13 @@ import { test } from "node:test";
 
 import { freePort, keys, startGateway, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
-import { ask, hello, kinds, Peer, PROTOCOL, TARGET } from "../support/js/peer.mjs";
+import { ask, frame, hello, kinds, Peer, PROTOCOL, TARGET } from "../support/js/peer.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
 import { standsBy } from "../support/js/two_gateways.mjs";
 import { opcodes, UpgradeRefused, WebSocket } from "../support/js/websocket.mjs";
 
 const STRANGERS_MAX = 64;
+const [NEEDS_NOTHING, NEEDS_KIND] = [0, 1]; // of a reader that does not know the kind of the frame
 
 /** A leading gateway with an address for peers. */
 async function start(t, postgres, name = "a", { ready = true } = {}) {
@@ -133,6 +134,18 @@ test("strangers at peer-listen", { timeout: 300_000 }, async (t) => {
       peer.send(bytes);
       assert.equal((await peer.closed).code, 1008);
     }
+  });
+
+  await t.test("a follower of a later version gets the version of this one, and may say more", async () => {
+    const peer = await open(gateway, { id: 103 });
+    await peer.prove();
+    peer.send(hello(peer.id, { least: 1, newest: 7, more: ["a later value"] }));
+    assert.deepEqual((await peer.frame(kinds.hello)).slice(0, 2), [1, 1]);
+    peer.send(frame(99, NEEDS_NOTHING, "of a later version"));
+    peer.send(ask(1));
+    await peer.frame(kinds.beat);
+    peer.send(frame(99, NEEDS_KIND, "of a later version"));
+    await endsWith(peer, "malformed frame");
   });
 
   await t.test("a peer that proves nothing for 5 s is closed, and the oldest one above 64: they keep no follower out", async () => {

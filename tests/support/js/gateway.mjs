@@ -141,12 +141,16 @@ export const textColumns = (data, table) => queryStore(data, databases.has(data)
 export const encryptionKey = (data) => databases.has(data) ? databaseOf(data).env.RUNCAST_ENCRYPTION_KEY
   : fs.readFileSync(path.join(data, "encryption.key"), "utf8").trim();
 
+/** The names of gateways that are of another version (tests/versions.sh). */
+const others = process.env.GATEWAY_OTHERS?.split(",") ?? [];
+const isOfOtherVersion = (options) => others.includes(options[options.indexOf("--gateway-name") + 1]);
+
 class Gateway {
   constructor({ options = [], env = {}, data, port, release = false, preload, binary, withKeys = true }) {
     Object.assign(this, { options, env, data, port, preload, withKeys, keys });
     this.url = `http://127.0.0.1:${port}`;
     this.http = new HttpClient(this.url, keys.dev);
-    this.binary = binary ? binary : release || preload
+    this.binary = binary ? binary : isOfOtherVersion(options) ? process.env.GATEWAY_OTHER_BIN : release || preload
       ? process.env.GATEWAY_RELEASE_BIN ?? built("build-gcc", "runcast")
       : process.env.GATEWAY_BIN ?? built("build-asan", "runcast");
     this.stdout = ""; // of all starts
@@ -216,6 +220,13 @@ class Gateway {
     this.http.close();
     this.child.kill("SIGKILL");
     return this.ended();
+  }
+
+  /** Stops, and starts the version of this tree. */
+  async upgrade() {
+    await this.stop();
+    if (isOfOtherVersion(this.options)) this.binary = process.env.GATEWAY_BIN;
+    return this.start({ ready: false });
   }
 
   /** Restarts on the same data and port, with other options if some are given. */

@@ -21,10 +21,10 @@ const number = (value) => { const bytes = Buffer.alloc(8); bytes.writeBigUInt64B
 export const kinds = { hello: 1, ask: 2, positions: 3, beat: 4, before: 5, change: 6, document: 7, passed: 8, floor: 9, sum: 10, end: 11 };
 const pack = (value) => typeof value === "string" ? Buffer.concat([Buffer.from([0xd9, value.length]), Buffer.from(value)])
   : value < 128 ? Buffer.from([value]) : Buffer.concat([Buffer.from([0xcf]), number(value)]);
-const frame = (...values) => Buffer.concat([Buffer.from([0x90 | values.length]), ...values.map(pack)]);
+export const frame = (...values) => Buffer.concat([Buffer.from([0x90 | values.length]), ...values.map(pack)]);
 
 /** The frames of a follower. */
-export const hello = (id, { least = 1, newest = 1, epoch = "0123456789abcdef" } = {}) => frame(kinds.hello, 1, least, newest, id, epoch, 0);
+export const hello = (id, { least = 1, newest = 1, epoch = "0123456789abcdef", more = [] } = {}) => frame(kinds.hello, 1, least, newest, id, epoch, 0, ...more);
 export const ask = (which) => frame(kinds.ask, 1, which);
 
 const within = (promise, ms, what) => {
