@@ -41,6 +41,8 @@ static void note_result(struct environment *env, enum err status)
     if (!status)
         return;
     env->stats.changed = true;
+    if (env->store->failing)
+        return; /* reported already, or the lead was handed over */
     log_warn("cannot store the activity of an environment", "environment", env->id,
              "reason", errors[status].text, NULL);
 }

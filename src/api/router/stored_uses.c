@@ -43,7 +43,7 @@ static void on_written(struct account_write *write, enum err status)
 {
     struct stored_uses *stored = container_of(write, struct stored_uses, write);
     stored->writing = false;
-    if (status)
+    if (status && !engine_store(api_engine(stored->api))->failing)
         log_warn("cannot store the last uses of keys and tokens", "reason",
                  errors[status].text, NULL);
     if (!status && stored->count == DRAFT_USES_MAX)

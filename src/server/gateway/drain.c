@@ -17,6 +17,9 @@ enum { LEAVING_MS = 1500 };
 /* Max time to find out whether a gateway stands by, and for writes in flight. */
 enum { HAND_OVER_MS = 300 };
 
+/* If all gateways are stopped at once, a successor drains within this time. */
+enum { LOOK_AGAIN_MS = 50 };
+
 /* Pause between sockets that move to a gateway that already leads. */
 enum { LEAVE_EVERY_MS = 2 };
 
@@ -50,9 +53,20 @@ bool drain_begin(struct drain *drain)
         refuse_clients(drain, "draining");
     if (may_hand_over(drain))
         drain->hand_over_by = hand_over_by < drain->until ? hand_over_by : drain->until;
-    else
+    drain->look_at = now + LOOK_AGAIN_MS;
+    if (!drain->hand_over_by)
         drain_sockets(drain);
     return drain->hand_over_by;
+}
+
+/* Returns true until a second response has named the successors. */
+static bool looks_again(struct drain *drain)
+{
+    if (drain->look_at && loop_now_ms(drain->loop) >= drain->look_at) {
+        drain->look_at = 0;
+        leading_ask_successor(drain->leading);
+    }
+    return drain->look_at || leading_asks_successor(drain->leading);
 }
 
 /* A gateway that has just joined may also be a successor, so the database is queried
@@ -64,7 +78,8 @@ static bool waits_to_hand_over(struct drain *drain, bool idle)
     if (!leading_has_successor(drain->leading))
         return leading_asks_successor(drain->leading);
     api_drain_held(drain->api);
-    return !idle || !api_has_drained(drain->api) || api_stores_last(drain->api);
+    bool looks = looks_again(drain);
+    return !idle || !api_has_drained(drain->api) || api_stores_last(drain->api) || looks;
 }
 
 /* Clients that connect meanwhile are refused and retry: the sooner another gateway leads,

@@ -36,6 +36,7 @@ struct drain {
     struct leading *leading;
     int64_t until;        /* when open connections are cut; monotonic ms */
     int64_t hand_over_by; /* how long it waits to hand over; monotonic ms; 0: it does not */
+    int64_t look_at;      /* when it looks for a successor again; monotonic ms; 0: it has */
     bool hands_over;      /* another gateway takes the lead before sockets move */
     bool has_next;        /* the next process follows on the same sockets */
     int64_t linger_until; /* until then it serves as before; monotonic ms */

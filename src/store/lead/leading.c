@@ -517,6 +517,14 @@ void leading_destroy(struct leading *leading)
 void leading_drain(struct leading *leading)
 {
     leading->draining = true;
+    if (leading->state == STANDBY)
+        beat_at_once(leading);
+    else
+        leading_ask_successor(leading);
+}
+
+void leading_ask_successor(struct leading *leading)
+{
     if (leading->state != LEADING || !leading->store->ops->leave)
         return;
     leading->asks_successor = true;

@@ -56,15 +56,20 @@ void leading_stop(struct leading *leading);
 
 /* Call it when the process begins to drain and accepts no new work.
  *
- * A leader then sends a beat at once; the response has the gateways that joined since its
- * last beat. */
+ * It then sends a beat at once. The response to a leader has the gateways that joined since
+ * its last beat. That of a standby reports to a leader that it is not a successor. */
 void leading_drain(struct leading *leading);
 
 /* This gateway stands by, and does not take the lead any more: it could not store all that
  * the leader writes. Other gateways see it as one that drains. Further calls have no effect. */
 void leading_refrain(struct leading *leading);
 
-/* Returns true until the beat of leading_drain has completed or failed. */
+/* Sends another beat at once, if the process drains and leads: its successor may drain by
+ * now. */
+void leading_ask_successor(struct leading *leading);
+
+/* Returns true until the beat of leading_drain or leading_ask_successor has completed or
+ * failed. */
 bool leading_asks_successor(const struct leading *leading);
 
 /* Returns true if, according to the last response, another gateway can take the lead at

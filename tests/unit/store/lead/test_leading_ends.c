@@ -97,6 +97,23 @@ static void pass_until_it_has_beaten(const struct process *process)
         pass(TURN_MS);
 }
 
+/* As when all gateways are stopped at once. */
+static void standby_that_drains_is_at_once_not_a_successor(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a"), *b = start("b", &several);
+    pass(10000);
+    assert_true(leading_has_successor(a->leading));
+    leading_drain(a->leading);
+    leading_drain(b->leading);
+    pass(2 * TURN_MS);
+    leading_ask_successor(a->leading);
+    assert_true(leading_asks_successor(a->leading));
+    pass(2 * TURN_MS);
+    assert_false(leading_asks_successor(a->leading));
+    assert_false(leading_has_successor(a->leading));
+}
+
 static void gateway_that_just_joined_can_succeed_a_draining_leader(void **state)
 {
     (void)state;
@@ -274,6 +291,7 @@ int main(void)
         TEST(handed_over_lead_is_taken_without_waiting_for_a_beat),
         TEST(leader_stops_leading_even_if_the_handover_fails),
         TEST(dead_or_draining_gateway_is_not_a_successor),
+        TEST(standby_that_drains_is_at_once_not_a_successor),
         TEST(gateway_that_just_joined_can_succeed_a_draining_leader),
         TEST(beat_in_flight_does_not_decide_the_successor),
         TEST(lone_draining_leader_asks_for_a_successor_once),
