@@ -12,7 +12,7 @@ import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
 import { follow, standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
 
 const kills = Number(process.env.KILLS ?? 2), deadMs = 6000, options = ["--dead-after", `${deadMs / 1000}s`];
-const WATCHING_BEAT_MS = 500; // as in leading.c
+const WATCHING_BEAT_MS = 250; // as in leading.c
 
 const beats = (postgres, name) => Number(postgres.query(`SELECT beat FROM runcast.gateway WHERE name = '${name}'`));
 const registered = (postgres) => postgres.query("SELECT string_agg(session_pid::text, ' ') FROM runcast.gateway");

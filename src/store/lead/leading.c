@@ -14,7 +14,7 @@
  *
  * While another gateway could take over, a leader registers the session of its beats, so
  * that its death is seen sooner. It then doubts sooner, too. So it beats five times a second,
- * and the others do so twice a second. It registers only if the last answered beat was sent
+ * and the others do so four times. It registers only if the last answered beat was sent
  * a moment ago: from then on, the shorter time counts.
  *
  * Doubt is not a state: a leader without a response from the database keeps trying, and
@@ -42,7 +42,7 @@ enum {
     /* Beats while the leader's session is registered, of the leader and of others. If beat is
      * longer than SLOWEST_BEAT_MS, no session is registered: few statements are wanted. */
     LEADER_BEAT_MS = 200,
-    WATCHING_BEAT_MS = 500,
+    WATCHING_BEAT_MS = 250,
     SLOWEST_BEAT_MS = 1000,
     CLOCK_LOGGED_MS = 1000, /* a larger difference from the database's clock is logged */
     /* With a larger difference, a gateway does not begin to lead, because deadlines would
