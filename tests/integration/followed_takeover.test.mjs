@@ -129,6 +129,7 @@ for (const [what, end] of [
     const next = await oneOf(others);
     const last = await trigger(next);
     for (const clients of all) await clients.untilSeen(last);
+    await until(async () => await next.metric("runcast_memory_comparisons_total{result=\"equal\"}") === 1, { what: "its memory was compared with the database" });
     const count = Number(postgres.query("SELECT count(*) FROM runcast.run"));
     for (const { mirror, gateway } of all) await until(() => mirror.runs.size === count, { what: `the subscriber at ${gateway.name} has all runs` });
     const [other] = others.filter((one) => one !== next);
@@ -139,6 +140,21 @@ for (const [what, end] of [
     await next.stop();
   });
 }
+
+test("a follower that takes the lead with memory that differs from the database gives it up, and reads everything", { timeout: 120_000 }, async (t) => {
+  const { postgres, leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
+  const right = await trigger(leader), wrong = await trigger(leader);
+  await agree(leader, [b]);
+  await leader.kill();
+  postgres.query(`UPDATE runcast.run SET version = version + 1 WHERE id = '${wrong}'`);
+  await until(() => /"event":"lead lost","reason":"memory differs from the database"/.test(b.stderr), { what: "the difference is found", timeoutMs: 60_000 });
+  assert.match(b.stderr, new RegExp(`"event":"memory differs from the database","env":"[^"]+","run":"${wrong}"`));
+  assert.doesNotMatch(b.stderr, new RegExp(`"run":"${right}"`));
+  await until(() => b.leads(), { what: "it leads again", timeoutMs: 60_000 });
+  assert.equal((await b.get(`/api/v3/runs/${wrong}`, { key })).status, 200);
+  await trigger(b);
+  await b.stop();
+});
 
 // The follower may have the runs as unfinished, and have retired the environment already.
 test("a follower that takes the lead cancels the runs of a branch that was archived just before", { timeout: 120_000 }, async (t) => {

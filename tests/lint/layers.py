@@ -57,7 +57,7 @@ ROOMS = {
         "changes": {"model", "queues", "wire"},
         "live": {"changes", "counters", "model", "queues", "wire"},
         "fleet": {"live", "model", "queues"},
-        "replication": {"live"},
+        "replication": {"changes", "live"},
         "state": {"changes", "fleet", "live", "model", "queues"},
         "engine": {"changes", "counters", "fleet", "live", "model", "queues", "state"},
     },

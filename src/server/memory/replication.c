@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "core/replication/comparison.h"
 #include "server/config/config_listen.h"
 #include "server/operator/operating.h"
 #include "server/peers/serving.h"
@@ -17,12 +18,14 @@ enum { FINISH_MS = 5 }; /* between looks at whether reads have ended */
 struct replication {
     struct loop *loop;
     struct replication_options options;
-    struct leading *leading;      /* NULL: it neither stands by nor leads */
-    struct trust *trust;          /* NULL: no leader speaks TLS */
-    struct serving *serving;      /* NULL: it was closed */
-    struct follower *follower;    /* NULL: it does not follow, or no longer */
-    struct forwarder *forwarder;  /* NULL: it was closed */
-    struct timer finish;          /* waits until the follower can be freed */
+    struct leading *leading;     /* NULL: it neither stands by nor leads */
+    struct trust *trust;         /* NULL: no leader speaks TLS */
+    struct serving *serving;     /* NULL: it was closed */
+    struct follower *follower;   /* NULL: it does not follow, or no longer */
+    struct forwarder *forwarder; /* NULL: it was closed */
+    struct timer finish;         /* waits until the follower can be freed */
+    struct comparison comparison;
+    bool compares; /* this gateway has taken the lead with the memory of a follower */
     void (*stopped)(void *owner); /* of replication_stop_serving */
     void (*closed)(void *owner);
 };
@@ -31,11 +34,23 @@ static void on_finish(struct timer *timer);
 
 /* ---- the end ---- */
 
+static void finish_soon(struct replication *replication)
+{
+    struct timers *timers = loop_timers(replication->loop);
+    timers_clear(timers, &replication->finish);
+    loop_set_timer(replication->loop, &replication->finish, timers_kind(timers, on_finish),
+                   FINISH_MS);
+}
+
 static void maybe_closed(struct replication *replication)
 {
     if (!replication->closed || replication->serving || replication->follower ||
         replication->forwarder)
         return;
+    if (!comparison_is_idle(&replication->comparison)) {
+        finish_soon(replication);
+        return;
+    }
     timers_clear(loop_timers(replication->loop), &replication->finish);
     void (*closed)(void *owner) = replication->closed;
     void *owner = replication->options.owner;
@@ -48,10 +63,7 @@ static void maybe_closed(struct replication *replication)
 static void finish_following(struct replication *replication)
 {
     if (replication->follower && !follower_may_end(replication->follower)) {
-        struct timers *timers = loop_timers(replication->loop);
-        timers_clear(timers, &replication->finish);
-        loop_set_timer(replication->loop, &replication->finish,
-                       timers_kind(timers, on_finish), FINISH_MS);
+        finish_soon(replication);
         return;
     }
     follower_destroy(replication->follower);
@@ -107,6 +119,7 @@ void replication_end(struct replication *replication, const char *why)
     operating_follow(replication->options.operating, NULL);
     if (replication->serving)
         serving_end(replication->serving, why);
+    comparison_stop(&replication->comparison);
     end_following(replication, why);
 }
 
@@ -243,12 +256,30 @@ void replication_reply(struct replication *replication, struct source_follower *
     serving_send(replication->serving, to, frame);
 }
 
+/* The next start reads everything from the database. */
+static void on_difference(void *owner)
+{
+    leading_give_up(((struct replication *)owner)->leading,
+                    "memory differs from the database");
+}
+
+static void init_comparison(struct replication *replication)
+{
+    const struct replication_options *options = &replication->options;
+    const struct comparison_options comparison = { .next = next_environment,
+                                                   .differs = on_difference,
+                                                   .owner = replication };
+    comparison_init(&replication->comparison, replication->loop, options->store,
+                    &comparison);
+}
+
 bool replication_take_lead(struct replication *replication, struct leading *leading)
 {
     if (!replication)
         return false;
     replication->leading = leading;
     bool has_memory = replication->follower && !follower_is_empty(replication->follower);
+    replication->compares = has_memory;
     if (has_memory)
         follower_take_lead(replication->follower);
     else
@@ -279,6 +310,8 @@ void replication_lead(struct replication *replication, struct retain *retain)
     engine_on_drop(options->engine, on_drop, replication);
     account_writer_on_change(options->writer, on_account_change, replication);
     retain_on_purged(retain, on_purged, replication);
+    if (replication->compares)
+        comparison_begin(&replication->comparison);
 }
 
 void replication_add(struct replication *replication, uint32_t number)
@@ -348,6 +381,7 @@ enum err replication_create(struct loop *loop, const struct replication_options 
         return refused;
     }
     create_forwarder(replication);
+    init_comparison(replication);
     warn_public(options->config, &listener);
     metrics[M_PEER_LISTEN] = 1;
     *out = replication;

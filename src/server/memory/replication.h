@@ -70,7 +70,8 @@ void replication_reply(struct replication *replication, struct source_follower *
 bool replication_take_lead(struct replication *replication, struct leading *leading);
 
 /* It leads, and everything is in memory. From now on, followers are served. retain reports
- * what retention removes. */
+ * what retention removes. If it has followed before, compares memory with the database
+ * (comparison.h); after a difference, it gives up the lead. */
 void replication_lead(struct replication *replication, struct retain *retain);
 
 /* An environment has come into memory, or has been added. */

@@ -623,6 +623,12 @@ enum err leading_pass(struct leading *leading, const char *name, struct failure 
     return OK;
 }
 
+void leading_give_up(struct leading *leading, const char *reason)
+{
+    if (leading->state == LEADING)
+        lose(leading, reason, false);
+}
+
 bool leading_has_passed(const struct leading *leading)
 {
     return leading->passed;

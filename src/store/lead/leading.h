@@ -90,6 +90,10 @@ void leading_hand_over(struct leading *leading, void (*on_left)(void *owner));
  * reason if this gateway does not lead, or no live gateway of that name stands by. */
 enum err leading_pass(struct leading *leading, const char *name, struct failure *why);
 
+/* Gives up the lead because memory cannot be used; the reason is not copied. on_lost is called
+ * later. Does nothing if this gateway does not lead. */
+void leading_give_up(struct leading *leading, const char *reason);
+
 /* Returns true if the lead was lost because leading_pass has handed it over. */
 bool leading_has_passed(const struct leading *leading);
 
