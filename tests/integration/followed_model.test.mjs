@@ -80,8 +80,8 @@ class Anywhere {
 
 class World {
   static async open(t) {
-    const random = new Random(chooseSeed(t)), { gateways } = await startFollowers(t, { options: ["--memory", "1m"] });
-    const world = new World(gateways, random);
+    const random = new Random(chooseSeed(t)), { gateways, postgres } = await startFollowers(t, { options: ["--memory", "1m"] });
+    const world = new World(gateways, random, postgres);
     for (const [at, filter] of filters.entries()) {
       world.#add(new Subscriber(`socket ${at}`, world.#options({ protocol: at % 2 ? "runs.v1.msgpack" : "runs.v1.json", hello: {} })), filter);
       world.#add(new EventSubscriber(`events ${at}`, world.#options()), filter);
@@ -95,8 +95,8 @@ class World {
     return world;
   }
 
-  constructor(gateways, random) {
-    Object.assign(this, { gateways, random, somewhere: new Anywhere(gateways, random), leader: gateways[0], clients: [], kills: 0 });
+  constructor(gateways, random, postgres) {
+    Object.assign(this, { gateways, random, postgres, somewhere: new Anywhere(gateways, random), leader: gateways[0], clients: [], kills: 0, reloads: 0 });
     this.generator = Object.assign(new Generator(this.somewhere, random), { padding: 8000 });
     this.recorder = new Recorder(this.#options({ hello: {} }));
   }
@@ -124,6 +124,15 @@ class World {
     leader.peers.accept();
   }
 
+  /** Followers find that retention was at work while they were cut off, so they load their memory again. */
+  async #reload() {
+    const { leader, postgres } = this;
+    leader.peers.cut();
+    postgres.query("UPDATE runcast.environment SET purged = seq WHERE seq > 0");
+    this.reloads++;
+    leader.peers.accept();
+  }
+
   async #kill() {
     const { leader, gateways } = this;
     await leader.kill();
@@ -144,11 +153,12 @@ class World {
       if (at === killAt) await this.#kill();
       const client = random.pick(clients);
       if (!recorder.socket) await recorder.connect().catch(() => {});
-      switch (random.weighted({ move: 40, cut: 15, connect: 45, late: 3, apart: 1 })) {
+      switch (random.weighted({ move: 40, cut: 15, connect: 45, late: 3, apart: 1, reload: 2 })) {
         case "move": await client.cut(); await client.connect().catch(() => {}); break;
         case "cut": await client.cut(); break;
         case "connect": if (!client.socket) await client.connect().catch(() => {}); break;
         case "late": this.leader.peers.delay(random.below(200), 1 + random.below(2)); break;
+        case "reload": await this.#reload(); break;
         default: await this.#cutOff();
       }
     }
@@ -177,7 +187,7 @@ class World {
 
   async end(t) {
     const { clients, recorder } = this, sum = (name) => clients.reduce((total, one) => total + (one[name] ?? 0), 0);
-    t.diagnostic(`${recorder.runs.size} runs, ${recorder.history.changes.length} changes, ${sum("states")} states and ${sum("syncs")} syncs judged, ${this.kills} kills`);
+    t.diagnostic(`${recorder.runs.size} runs, ${recorder.history.changes.length} changes, ${sum("states")} states and ${sum("syncs")} syncs judged, ${this.kills} kills, ${this.reloads} reloads, ${sum("begunAgain")} snapshots on the same connection, ${sum("refetches")} polls that start over`);
     assert.ok(sum("syncs") > 300 && sum("states") > 1000, "the test has seen what it is about");
     for (const one of this.everybody) await one.cut();
     for (const gateway of [...this.gateways.filter((one) => one !== this.leader), this.leader]) await gateway.stop();

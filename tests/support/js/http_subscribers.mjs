@@ -58,6 +58,10 @@ export class EventSubscriber extends Subscriber {
       this.epoch = id.split(".")[0];
       this.lastEvent = id;
     }
+    if (message?.op === "ok" && sub.live) { // the gateway has loaded its runs again
+      this.begunAgain = (this.begunAgain ?? 0) + 1;
+      sub.live = false;
+    }
     try {
       if (message && message.op !== "drain") this.receive(message);
       if (id) this.#advance(sub); // what the id covers is not sent again
@@ -172,6 +176,7 @@ export class PollSubscriber {
 
   async #take({ status, headers, body }) {
     if (status === 503 || status === 429) return sleep(20);
+    if (status === 409) return this.#refetch(headers);
     assert.equal(status, 200, `${this.name}: ${status} ${body}`);
     const packed = headers["content-encoding"] === "gzip";
     const messages = JSON.parse(packed ? zlib.gunzipSync(body) : body);
@@ -194,6 +199,14 @@ export class PollSubscriber {
     assert.ok(seq === base && seq >= this.seq, `${this.name}: from ${this.seq} to ${seq}_${base}`);
     this.seq = seq;
     this.log.push({ seq });
+  }
+
+  /** The position means nothing any more: everything is fetched again. */
+  #refetch(headers) {
+    this.runs.clear();
+    this.position = { offset: "-1", handle: headers["electric-handle"] };
+    this.current = false;
+    this.refetches = (this.refetches ?? 0) + 1;
   }
 
   async synced(seq, timeoutMs = 20_000) {
