@@ -159,6 +159,23 @@ describe("a snapshot", () => {
     assert.deepEqual([ids(a), ids(b)], [["run_2", "run_3"], ["run_2"]]);
     assert.deepEqual(events.at(-1)[1].removed, ["run_1"]);
   });
+
+  test("that follows another welcome on the same connection replaces everything, also in an earlier epoch", (t) => {
+    const { script, client, socket } = begin(t);
+    const a = client.subscribe({ tags: ["a"] }), b = client.subscribe({ tags: ["b"] }), both = { tags: ["a", "b"] };
+    socket.deliver(ok(1), ok(2), rows(1, 50, [whole("run_1", 9, { status: "COMPLETED", ...both }), whole("run_2", 9, both)]), rows(2, 50, []), patch(51, [whole("run_2", 10, both)]));
+    assert.deepEqual([ids(a), ids(b)], [["run_1", "run_2"], ["run_1", "run_2"]]);
+    socket.take();
+    socket.deliver(welcome({ epoch: "e2" }), ok(1), ok(2));
+    assert.deepEqual([a.state, b.state, socket.take()], ["connecting", "connecting", []]);
+    socket.deliver(rows(1, 40, [whole("run_1", 2, both)]), rows(2, 40, [whole("run_1", 2, both)]));
+    assert.deepEqual([ids(a), ids(b), a.runs.get("run_1").status, a.state, b.state], [["run_1"], ["run_1"], "QUEUED", "live", "live"]);
+    socket.deliver(patch(41, [["run_1", 3, { status: "EXECUTING" }]]));
+    assert.deepEqual([a.runs.get("run_1").status, a.gaps], ["EXECUTING", 0]);
+    socket.deliver(welcome({ epoch: "e2" }), ok(1), ok(2), rows(1, 42, []), rows(2, 42, []));
+    assert.deepEqual([ids(a), ids(b)], [[], []]);
+    assert.deepEqual(again(script, 1006, { epoch: "e2" }).requests.map(({ from }) => from), [["e2", 42, 42], ["e2", 42, 42]]);
+  });
 });
 
 describe("a mirror that is closed", () => {
