@@ -391,7 +391,7 @@ class Client extends Emitter {
   on_welcome({ epoch, limits }, connection) {
     connection.isWelcome = true;
     connection.perSecond = limits.messagesPerSecond;
-    connection.live.clear(); // it comes again when the gateway has loaded its runs again
+    connection.live.clear(); // it may come again
     if (epoch !== this.#epoch) { // the database was replaced
       this.#epoch = epoch;
       this.#restart();
