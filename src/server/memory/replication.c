@@ -176,7 +176,7 @@ enum err replication_command(struct replication *replication,
 {
     if (replication && replication->follower)
         return follower_command(replication->follower, command, line, why);
-    return explain(why, ERR_DRAINING, "no leading gateway is connected; try again");
+    return explain(why, ERR_DRAINING, "the gateway is not ready; try again");
 }
 
 /* ---- calls for the leader ---- */

@@ -234,6 +234,7 @@ void operators_lead(struct operators *operators)
 void operators_serve(struct operators *operators, struct rotate *rotate,
                      struct leading *leading)
 {
+    operators->leads &= rotate || leading;
     operators->rotate = rotate;
     operators->leading = leading;
 }

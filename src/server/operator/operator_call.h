@@ -52,7 +52,8 @@ void operators_destroy(struct operators *operators);
 /* This gateway leads, and has the accounts in memory. */
 void operators_lead(struct operators *operators);
 
-/* Accepts key rotations, and requests to hand the lead over, from now on. NULL: no longer. */
+/* Accepts key rotations, and requests to hand the lead over, from now on. Two times NULL: this
+ * gateway does not lead any more. */
 void operators_serve(struct operators *operators, struct rotate *rotate,
                      struct leading *leading);
 
