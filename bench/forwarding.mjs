@@ -4,9 +4,10 @@
 //
 //   node bench/forwarding.mjs BUILD         BUILD: a Release build directory; needs PostgreSQL
 //
-// ROUNDS   how often; the lowest figures are printed, since other work on the machine only adds to them (7)
-// RUNS     that are triggered each time, with payloads of 512 bytes (10000)
-// LARGE    the same, with payloads of 256 KiB (200)
+// ROUNDS       how often; the lowest figures are printed, since other work on the machine only adds to them (7)
+// RUNS         that are triggered each time, with payloads of 512 bytes (10000)
+// LARGE        the same, with payloads of 256 KiB (200)
+// CONNECTIONS  of the clients, each with one call at a time (16)
 //
 // The follower applies each run in both cases. So the cost of forwarding there is what its CPU for a run grows by, divided
 // by the leader's CPU for a run that was triggered at the leader.
@@ -20,9 +21,9 @@ import { onDatabase, startPostgres } from "../tests/support/js/postgres.mjs";
 import { cpuUs } from "./cpu.mjs";
 
 const [build = "build"] = process.argv.slice(2);
-const { ROUNDS = 7, RUNS = 10_000, LARGE = 200 } = process.env;
+const { ROUNDS = 7, RUNS = 10_000, LARGE = 200, CONNECTIONS = 16 } = process.env;
 process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
-const CONNECTIONS = 16, TARGET = 0.35;
+const TARGET = 0.35;
 const loads = [{ payload: 512, runs: Number(RUNS) }, { payload: 256 << 10, runs: Number(LARGE) }];
 
 const postgres = await startPostgres({ settings: { shared_buffers: "256MB", max_wal_size: "4GB", autovacuum: "off" } });
