@@ -9,10 +9,12 @@
 #include "api/request/parts.h"
 #include "base/mem.h"
 
+static const char strangers[] = ""; /* the key of all of them, as a tenant */
+
 struct place_owner {
-    char *key; /* the id of a project or a user, or an address; "": hidden strangers */
+    char *key; /* an id, or an address; "": hidden strangers */
     size_t count;
-    bool is_stranger;
+    struct place_owner *tenant; /* NULL: it is one */
 };
 
 static struct slice key_of(const void *value)
@@ -23,73 +25,88 @@ static struct slice key_of(const void *value)
 void caller_places_init(struct caller_places *places)
 {
     *places = (struct caller_places){ 0 };
-    table_init(&places->owners, key_of);
+    table_init(&places->tenants, key_of);
+    table_init(&places->callers, key_of);
 }
 
 void caller_places_finish(struct caller_places *places)
 {
     assert(!places->taken);
-    table_finish(&places->owners);
+    table_finish(&places->tenants);
+    table_finish(&places->callers);
 }
 
-static struct place_owner *find_or_add(struct caller_places *places, struct slice key)
+static size_t count_of(const struct table *table, struct slice key)
 {
-    struct place_owner *owner = table_find(&places->owners, key);
-    if (owner)
-        return owner;
-    owner = mem_new(struct place_owner);
-    owner->key = mem_text(key);
-    table_insert(&places->owners, owner);
-    return owner;
-}
-
-static size_t count_of(const struct caller_places *places, struct slice key)
-{
-    const struct place_owner *owner = table_find(&places->owners, key);
+    const struct place_owner *owner = table_find(table, key);
     return owner ? owner->count : 0;
 }
 
-struct place_owner *caller_places_take(struct caller_places *places, struct slice id,
-                                       size_t limit)
+static struct place_owner *take(struct table *table, struct slice key)
 {
-    size_t free = CALLER_PLACES - places->taken, count = count_of(places, id);
-    if (count >= limit || count >= free)
-        return NULL;
-    struct place_owner *owner = find_or_add(places, id);
+    struct place_owner *owner = table_find(table, key);
+    if (!owner) {
+        owner = mem_new(struct place_owner);
+        owner->key = mem_text(key);
+        table_insert(table, owner);
+    }
     owner->count++;
+    return owner;
+}
+
+static void release(struct table *table, struct place_owner *owner)
+{
+    if (--owner->count)
+        return;
+    table_remove(table, key_of(owner));
+    free(owner->key);
+    free(owner);
+}
+
+static struct place_owner *take_place(struct caller_places *places, struct slice tenant,
+                                      size_t tenant_limit, struct slice key, size_t limit)
+{
+    if (count_of(&places->tenants, tenant) >= tenant_limit ||
+        count_of(&places->callers, key) >= limit)
+        return NULL;
+    struct place_owner *owner = take(&places->callers, key);
+    owner->tenant = take(&places->tenants, tenant);
     places->taken++;
     return owner;
+}
+
+static size_t free_of(const struct caller_places *places)
+{
+    return CALLER_PLACES - places->taken;
+}
+
+struct place_owner *caller_places_take(struct caller_places *places,
+                                       struct slice organization, struct slice id,
+                                       size_t limit)
+{
+    return take_place(places, organization, free_of(places), id, limit);
 }
 
 struct place_owner *caller_places_take_stranger(struct caller_places *places,
                                                 struct slice address)
 {
-    size_t free = CALLER_PLACES - places->taken;
+    size_t half = free_of(places) / 2;
     size_t limit = address.len ? CALLER_PLACES_OF_ADDRESS : CALLER_PLACES_OF_STRANGERS;
-    if (places->strangers >= CALLER_PLACES_OF_STRANGERS || places->strangers >= free / 2)
-        return NULL;
-    struct place_owner *owner = caller_places_take(places, address, limit);
-    if (!owner)
-        return NULL;
-    owner->is_stranger = true;
-    places->strangers++;
-    return owner;
+    return take_place(places, slice_of(strangers),
+                      half < CALLER_PLACES_OF_STRANGERS ? half : CALLER_PLACES_OF_STRANGERS,
+                      address, limit);
 }
 
 bool place_owner_is_known(const struct place_owner *owner)
 {
-    return !owner->is_stranger;
+    return owner->tenant->key[0];
 }
 
 void caller_places_release(struct caller_places *places, struct place_owner *owner)
 {
     places->taken--;
-    places->strangers -= owner->is_stranger;
-    if (--owner->count)
-        return;
-    table_remove(&places->owners, key_of(owner));
-    free(owner->key);
-    free(owner);
+    release(&places->tenants, owner->tenant);
+    release(&places->callers, owner);
 }
 
 /* ---- callers ---- */
@@ -132,6 +149,12 @@ static void identify(struct api_call *call, const struct project **project,
     }
 }
 
+/* The organization of a project or a user is missing while it is being removed. */
+static struct slice tenant_of(const struct organization *organization, const char *id)
+{
+    return slice_of(organization ? organization->id : id);
+}
+
 struct place_owner *caller_places_take_for(struct caller_places *places,
                                            struct api_call *call)
 {
@@ -139,9 +162,11 @@ struct place_owner *caller_places_take_for(struct caller_places *places,
     const struct project *project = NULL;
     const struct user *user = NULL;
     identify(call, &project, &user);
-    if (!project && !user)
-        return caller_places_take_stranger(places, slice_of(x->hidden ? "" : x->peer));
-    return project
-               ? caller_places_take(places, slice_of(project->id), CALLER_PLACES_OF_PROJECT)
-               : caller_places_take(places, slice_of(user->id), CALLER_PLACES_OF_USER);
+    if (project)
+        return caller_places_take(places, tenant_of(project->organization, project->id),
+                                  slice_of(project->id), CALLER_PLACES_OF_PROJECT);
+    if (user)
+        return caller_places_take(places, tenant_of(user->organization, user->id),
+                                  slice_of(user->id), CALLER_PLACES_OF_USER);
+    return caller_places_take_stranger(places, slice_of(x->hidden ? "" : x->peer));
 }

@@ -1,10 +1,11 @@
 /* caller_places.h - how many calls of each caller may be in progress at the leader at once.
  *
- *   call ─► its project, its user, or the address of a stranger ─► a place, or refused
+ *   call ─► its project or its user ─► their organization ─┐
+ *       └─► the address of a stranger ─► all strangers ────┴─► a place, or refused
  *
- * A caller may have as many places as are still free, up to a limit. So one that takes all it
- * gets has at most half of them, two have a third each, and so on: there is always a share
- * left for the next one. Strangers together are one caller as well, and get half of that. */
+ * An organization may have as many places as are still free. So one that takes all it gets has
+ * half of them, two have a third each, and so on: there is always a share left for the next
+ * one. Strangers together get as many as half of those that are free, up to a limit. */
 #pragma once
 
 #include "api/request/call.h"
@@ -20,17 +21,21 @@ enum {
 
 struct place_owner;
 
+/* Both tables have only owners with a place, by place_owner::key. */
 struct caller_places {
-    size_t taken, strangers;
-    struct table owners; // place_owner::key, of those with a place
+    size_t taken;
+    struct table tenants; /* organizations, and all strangers as one */
+    struct table callers; /* projects, users, and addresses of strangers */
 };
 
 void caller_places_init(struct caller_places *places);
 /* Requires that no place is taken. */
 void caller_places_finish(struct caller_places *places);
 
-/* Takes a place. id: of a project or a user. Returns NULL if it has too many. */
-struct place_owner *caller_places_take(struct caller_places *places, struct slice id,
+/* Takes a place. organization, and id of a project or a user in it: their ids. Returns NULL if
+ * one of them has too many. */
+struct place_owner *caller_places_take(struct caller_places *places,
+                                       struct slice organization, struct slice id,
                                        size_t limit);
 
 /* The same for a caller without a known credential. address: absent if it is that of a proxy

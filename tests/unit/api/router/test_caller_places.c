@@ -27,7 +27,6 @@ static int close_scene(void **state)
     (void)state;
     while (count)
         caller_places_release(&places, taken[--count]);
-    assert_int_equal(places.strangers, 0);
     caller_places_finish(&places);
     return 0;
 }
@@ -39,10 +38,11 @@ static bool keep(struct place_owner *owner)
     return owner;
 }
 
+/* The organization has the same id. */
 static size_t take_all(const char *id, size_t limit)
 {
     size_t got = 0;
-    while (keep(caller_places_take(&places, slice_of(id), limit)))
+    while (keep(caller_places_take(&places, slice_of(id), slice_of(id), limit)))
         got++;
     return got;
 }
@@ -62,7 +62,8 @@ static void one_caller_has_its_limit(void **state)
                      CALLER_PLACES_OF_PROJECT);
     assert_int_equal(take_all("user_a", CALLER_PLACES_OF_USER), CALLER_PLACES_OF_USER);
     caller_places_release(&places, taken[0]);
-    taken[0] = caller_places_take(&places, SLICE("proj_a"), CALLER_PLACES_OF_PROJECT);
+    taken[0] = caller_places_take(&places, SLICE("proj_a"), SLICE("proj_a"),
+                                  CALLER_PLACES_OF_PROJECT);
     assert_non_null(taken[0]);
 }
 
@@ -91,8 +92,8 @@ static void callers_that_take_by_turns_have_equal_shares(void **state)
         any = false;
         for (size_t i = 0; i < 4; i++) {
             id[0] = (char)('a' + i);
-            bool takes =
-                keep(caller_places_take(&places, slice_of(id), CALLER_PLACES_OF_PROJECT));
+            bool takes = keep(caller_places_take(&places, slice_of(id), slice_of(id),
+                                                 CALLER_PLACES_OF_PROJECT));
             got[i] += takes;
             any |= takes;
         }
@@ -100,6 +101,21 @@ static void callers_that_take_by_turns_have_equal_shares(void **state)
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(got[i], CALLER_PLACES / 5);
     assert_int_equal(CALLER_PLACES - places.taken, CALLER_PLACES / 5);
+}
+
+static void many_projects_of_one_organization_have_half(void **state)
+{
+    char id[16];
+    (void)state;
+    for (size_t i = 0; i < CALLERS; i++) {
+        snprintf(id, sizeof(id), "proj_%zu", i);
+        while (keep(caller_places_take(&places, SLICE("org_a"), slice_of(id),
+                                       CALLER_PLACES_OF_PROJECT)))
+            ;
+    }
+    assert_int_equal(places.taken, CALLER_PLACES / 2);
+    assert_int_equal(take_all("proj_b", CALLER_PLACES_OF_PROJECT),
+                     CALLER_PLACES_OF_PROJECT);
 }
 
 static void strangers_are_counted_by_address_and_together(void **state)
@@ -214,6 +230,7 @@ int main(void)
         TEST(one_caller_has_its_limit),
         TEST(each_of_many_callers_that_take_all_leaves_some),
         TEST(callers_that_take_by_turns_have_equal_shares),
+        TEST(many_projects_of_one_organization_have_half),
         TEST(strangers_are_counted_by_address_and_together),
         TEST(strangers_of_a_hidden_address_have_the_limit_of_all),
         TEST(strangers_leave_places_for_others),
