@@ -170,8 +170,7 @@ static bool has_ended(void *owner)
     return call->answers || call->ends;
 }
 
-/* The first request asks for the connection, which it does before its own, and goes
- * without it. */
+/* The first request asks for the connection, and goes without it. Either may connect first. */
 static void ask(const char *response)
 {
     struct far own = { 0 };
@@ -181,6 +180,12 @@ static void ask(const char *response)
     far_accept(&world, &far);
     far_accept(&world, &own);
     far_await(&world, &far, "\r\n\r\n");
+    far_await(&world, &own, "\r\n\r\n");
+    if (far_has(&own, "GET /mux ")) {
+        struct far other = far;
+        far = own;
+        own = other;
+    }
     far_await(&world, &own, "body");
     assert_true(far_has(&far, "GET /mux ") && far_has(&far, "x-note: mux\r\n"));
     far_say(&world, &far, response);
