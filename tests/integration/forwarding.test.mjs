@@ -7,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { storedRuns, Writers } from "../support/js/acknowledged.mjs";
 import { startHaproxy } from "../support/js/cluster.mjs";
 import { EventStream } from "../support/js/event_stream.mjs";
-import { startFollowers } from "../support/js/followers.mjs";
+import { follows, startFollowers } from "../support/js/followers.mjs";
 import { keys, sleep, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
 import { NoticeSocket } from "../support/js/notices.mjs";
@@ -180,6 +180,25 @@ describe("a follower", { timeout: 300_000 }, () => {
     await assert.rejects(held);
     await until(async () => await follower.metric("runcast_forwarded_calls") === 0, { what: "its end" });
   });
+});
+
+// A network that loses packets ends no connection, and the leader may lead on.
+test("calls that are in progress at a leader that has become silent end long before their time", { timeout: 120_000 }, async (t) => {
+  const { leader, others: [follower] } = await startFollowers(t, { names: ["a", "b"] }), clients = [new HttpClient(follower.url, keys.dev), new HttpClient(follower.url, keys.dev)];
+  const name = "once", headers = { "x-trigger-request-idempotency-key": crypto.randomUUID() };
+  const trigger = (http, more) => http.request("POST", TRIGGER, { body: { payload: { name } }, timeoutMs: 40_000, ...more }); // a leader has 90 s to respond
+  const { json: { id } } = await trigger(clients[0]);
+  leader.peers.pause();
+  const [read, written] = await Promise.all([clients[0].request("GET", `/api/v3/runs/${id}`, { timeoutMs: 40_000 }), trigger(clients[1], { headers })]);
+  for (const { status, headers: { "retry-after": after } } of [read, written]) assert.deepEqual([status, after], [503, "1"]);
+  leader.peers.resume();
+  await follows(follower);
+  const again = await trigger(clients[1], { headers });
+  assert.equal(again.status, 200, again.text);
+  assert.equal((await leader.get("/api/v1/runs")).json.data.length, 2, "the call was executed once");
+  for (const client of clients) client.close();
+  await follower.stop();
+  await leader.stop();
 });
 
 test("a follower that is stopped answers its calls in progress, and the leader continues", { timeout: 300_000 }, async (t) => {

@@ -372,6 +372,11 @@ void api_send_floor(struct api *api, const struct environment *env)
     events_send_floor(api->events, env);
 }
 
+void api_leave_leader(struct api *api)
+{
+    forwarding_look(api->forwarding);
+}
+
 void api_refuse_early(struct api *api)
 {
     early_calls_enter(api->early_calls);

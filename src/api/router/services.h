@@ -54,6 +54,10 @@ void api_follow(struct api *api);
 /* Retention has moved the floor of an environment: sends it to sockets and event streams. */
 void api_send_floor(struct api *api, const struct environment *env);
 
+/* The leader does not answer any more: calls that it has are sent again if they can be, and end
+ * otherwise. */
+void api_leave_leader(struct api *api);
+
 /* Refuses the calls that wait this way: another gateway leads, and will accept them when
  * they are repeated. */
 void api_refuse_early(struct api *api);

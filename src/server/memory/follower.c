@@ -131,6 +131,12 @@ static void on_unknown(void *owner)
     leading_refrain(((struct follower *)owner)->options.leading);
 }
 
+static void on_silent(void *owner)
+{
+    const struct follower_options *options = &((struct follower *)owner)->options;
+    options->on_silent(options->silent_owner);
+}
+
 static void on_disconnected(void *owner)
 {
     note_trust(owner);
@@ -527,6 +533,7 @@ static struct following_options following_options_of(struct follower *follower)
                                        .leader = leader,
                                        .disconnected = on_disconnected,
                                        .uses = collect_uses,
+                                       .silent = on_silent,
                                        .unknown = on_unknown,
                                        .owner = follower,
                                        .replica = { .give_up = give_up,

@@ -35,6 +35,9 @@ struct follower_options {
     /* follower_take_lead has ended. */
     void (*on_loaded)(void *owner, enum err status);
     void *owner;
+    /* The leader has not answered for a while (following_options::silent). */
+    void (*on_silent)(void *silent_owner);
+    void *silent_owner;
 };
 
 /* Looks for a leader from now on. The engine follows (engine_follow). */

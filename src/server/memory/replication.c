@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "api/router/services.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -143,6 +144,13 @@ static void report_no_peer_listen(const struct leading *leading)
                  "this gateway has no peer-listen; set it here, too", NULL);
 }
 
+static void on_silent(void *owner)
+{
+    struct replication *replication = owner;
+    forwarder_renew(replication->forwarder);
+    api_leave_leader(replication->options.api);
+}
+
 void replication_stand_by(struct replication *replication, struct leading *leading)
 {
     if (!replication) {
@@ -161,7 +169,9 @@ void replication_stand_by(struct replication *replication, struct leading *leadi
                                          .api = options->api,
                                          .on_other_history = options->on_other_history,
                                          .on_loaded = options->on_loaded,
-                                         .owner = options->owner };
+                                         .owner = options->owner,
+                                         .on_silent = on_silent,
+                                         .silent_owner = replication };
     replication->follower = follower_create(replication->loop, &follower);
 }
 

@@ -17,6 +17,7 @@ enum {
     PAUSE_MAX_MS = 5 * 1000,
     LASTING_MS = 10 * 1000, /* after a connection of this time the pause is short again */
     LOG_AGAIN_MS = 60 * 1000,
+    SILENT_MS = REPLICA_SILENCE_MS / 2, /* without a beat, of a connection that has ended */
     UNNAMED_MS = 10 * 1000, /* a leader that has just joined names its peer_url in time */
     REPORT_MS = 1000,       /* between reports to the leader */
 };
@@ -206,6 +207,15 @@ static void on_message(void *owner, struct slice message)
     note_lag(following);
 }
 
+/* The replica or the link ends a connection on which nothing arrives. */
+static void report_silence(const struct following *following)
+{
+    int64_t since_ms = loop_boot_ms(following->loop) - following->replica.heard_at;
+    bool was_silent = following->was_current && since_ms >= SILENT_MS;
+    if (was_silent && following->options.silent && !following->ended)
+        following->options.silent(following->options.owner);
+}
+
 static void on_closed(void *owner, const char *why)
 {
     struct following *following = owner;
@@ -214,6 +224,7 @@ static void on_closed(void *owner, const char *why)
     end_commands(following);
     log_end(following, why);
     set_retry(following);
+    report_silence(following);
     following->is_open = following->was_current = false;
     report_end(following);
 }

@@ -27,6 +27,9 @@ struct following_options {
     /* Copies up to `most` last uses that the leader has to store, and returns their number.
      * is_new: the leader has got none by this connection. NULL: there are none. */
     size_t (*uses)(void *owner, bool is_new, struct repl_use *list, size_t most);
+    /* The connection has ended because the leader did not answer. Other connections to it may
+     * be silent, too, without having ended. NULL: not needed. */
+    void (*silent)(void *owner);
     /* The leader is of a later version, and has written a value that this one cannot store.
      * Called once for each of them. NULL: not needed. */
     void (*unknown)(void *owner);

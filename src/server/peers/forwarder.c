@@ -242,6 +242,11 @@ struct relay_pool *forwarder_pool(struct forwarder *forwarder)
     return forwarder->target ? forwarder->target->pool : NULL;
 }
 
+void forwarder_renew(struct forwarder *forwarder)
+{
+    leave_target(forwarder);
+}
+
 struct forwarder *forwarder_create(struct loop *loop,
                                    const struct forwarder_options *options)
 {

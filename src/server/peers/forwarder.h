@@ -27,5 +27,9 @@ struct forwarder *forwarder_create(struct loop *loop,
  * the loop runs again. */
 struct relay_pool *forwarder_pool(struct forwarder *forwarder);
 
+/* The leader does not answer: its connections are used no more, and the next call opens
+ * another. Calls in progress are those of a gateway that was left (forwarding_look). */
+void forwarder_renew(struct forwarder *forwarder);
+
 /* Calls closed once the last call has ended; the memory is freed by then. */
 void forwarder_close(struct forwarder *forwarder, void (*closed)(void *owner), void *owner);
