@@ -201,6 +201,23 @@ test("calls that are in progress at a leader that has become silent end long bef
   await leader.stop();
 });
 
+test("streams and sockets that a follower has forwarded end when another gateway leads", { timeout: 120_000 }, async (t) => {
+  const { leader, others } = await startFollowers(t), streams = [], sockets = [];
+  const { json: { id } } = await leader.post(TRIGGER, { payload: 1 }), path = `/realtime/v1/streams/${id}`;
+  assert.equal((await leader.put(`${path}/self/chunks`)).status, 202);
+  for (const other of others) {
+    streams.push(await EventStream.open(`${other.url}${path}/chunks`, { headers: { authorization: `Bearer ${keys.dev}` } }));
+    sockets.push(await NoticeSocket.connect(other, { t }));
+  }
+  leader.child.kill("SIGSTOP"); // its connections stay open
+  const next = await until(async () => { for (const one of others) if (await one.leads()) return one; }, { what: "another one leads" });
+  for (const [at, stream] of streams.entries()) await until(() => stream.ended, { what: `the stream at ${others[at].name} ends`, timeoutMs: 20_000 });
+  for (const socket of sockets) await socket.ws.closed;
+  leader.child.kill("SIGCONT");
+  for (const one of others) if (one !== next) await one.stop();
+  await next.stop();
+});
+
 test("a follower that is stopped answers its calls in progress, and the leader continues", { timeout: 300_000 }, async (t) => {
   const { leader, others: [follower] } = await startFollowers(t, { names: ["a", "b"], options: ["--drain-timeout", "60s"] });
   const worker = await Worker.register(follower, { tasks: ["hello"] });

@@ -18,8 +18,9 @@
 #include "net/http/tunnel.h"
 
 enum {
-    WAIT_MS = 8000, /* longer than a takeover */
-    LOOK_MS = 100,  /* between looks for a leader */
+    WAIT_MS = 8000,       /* longer than a takeover */
+    LOOK_MS = 100,        /* between looks for a leader */
+    SILENT_MS = 5 * 1000, /* without a piece of a stream from such a gateway */
     LEFT_MS = 1000, /* for a gateway that no longer leads to respond to its last calls */
     KEPT_MAX = 64 * 1024,
     SHORT_BODY = 16 * 1024,  /* a response up to this length is sent in one write */
@@ -56,7 +57,7 @@ struct forwarded {
     struct relay relay;
     enum forwarded_state state;
     struct place_owner *place;
-    struct timer timer; /* while it waits */
+    struct timer timer; /* while it waits, or is watched */
     int64_t until_ms;   /* of waiting for a leader */
     struct buf kept;    /* of the body, if that is all that has arrived */
     bool keeps;         /* it is */
@@ -68,6 +69,7 @@ struct forwarded {
     struct buf body;    /* of a short response */
     bool is_short;
     bool is_sized;         /* a long one whose length is known */
+    bool has_received;     /* since watch */
     bool is_untaken;       /* it says that nothing was executed */
     struct tunnel *tunnel; /* NULL: none */
     struct list link;      // forwarding::calls
@@ -293,6 +295,7 @@ static void on_head(struct relay *relay, int status, const struct http_header *h
 static void on_piece(struct relay *relay, struct slice piece)
 {
     struct forwarded *forwarded = of(relay);
+    forwarded->has_received = true;
     if (forwarded->is_short)
         buf_add(&forwarded->body, piece);
     else if (!forwarded->tunnel)
@@ -454,6 +457,11 @@ static void send_or_wait(struct forwarded *forwarded)
 
 /* ---- waiting ---- */
 
+static bool is_streaming(const struct forwarded *forwarded)
+{
+    return forwarded->state == FORWARDED_ANSWERS && !forwarded->is_short;
+}
+
 /* Gives the call to its handler. If a part of its body was sent to a leader before, the rest
  * must arrive first, and all of it must be kept. */
 static void enter_here(struct forwarded *forwarded)
@@ -487,6 +495,26 @@ static void look(struct forwarded *forwarded)
         enter_here(forwarded);
 }
 
+static void watch(struct forwarded *forwarded)
+{
+    forwarded->has_received = false;
+    timers_clear(loop_timers(forwarded->all->loop), &forwarded->timer);
+    loop_set_timer(forwarded->all->loop, &forwarded->timer, forwarded->all->kind,
+                   SILENT_MS);
+}
+
+/* A gateway that drains still sends what it has begun. A client that reads slowly holds it back. */
+static void end_if_silent(struct forwarded *forwarded)
+{
+    bool is_held = !forwarded->tunnel && http_stream_unsent(forwarded->call->x);
+    if (forwarded->has_received || is_held)
+        watch(forwarded);
+    else if (forwarded->tunnel)
+        tunnel_close(forwarded->tunnel);
+    else
+        end_stream(forwarded, false);
+}
+
 static void on_look(struct timer *timer)
 {
     struct forwarded *forwarded = container_of(timer, struct forwarded, timer);
@@ -495,6 +523,8 @@ static void on_look(struct timer *timer)
     } else if (forwarded->state == FORWARDED_SENT) {
         forwarded->was_sent |= forwarded->relay.was_sent;
         refuse(forwarded, "the gateway that had the call no longer leads");
+    } else if (forwarded->tunnel || is_streaming(forwarded)) {
+        end_if_silent(forwarded);
     }
 }
 
@@ -512,9 +542,7 @@ static void wait_for_leader(struct forwarded *forwarded, int64_t ms)
 static bool is_left_behind(const struct forwarded *forwarded,
                            const struct relay_pool *leader)
 {
-    bool is_moved =
-        leader ? leader != forwarded->relay.pool : !api_not_ready(forwarded->all->api);
-    return forwarded->state == FORWARDED_SENT && is_moved;
+    return leader ? leader != forwarded->relay.pool : !api_not_ready(forwarded->all->api);
 }
 
 static void leave_behind(struct forwarded *forwarded)
@@ -534,7 +562,10 @@ void forwarding_look(struct forwarding *forwarding)
     const struct relay_pool *leader = leader_of(forwarding);
     list_each (link, &forwarding->calls) {
         struct forwarded *forwarded = container_of(link, struct forwarded, link);
-        if (is_left_behind(forwarded, leader) && !forwarded->call->x->gone)
+        bool is_left = is_left_behind(forwarded, leader);
+        if (is_left && (forwarded->tunnel || is_streaming(forwarded)))
+            watch(forwarded);
+        else if (is_left && forwarded->state == FORWARDED_SENT && !forwarded->call->x->gone)
             leave_behind(forwarded);
         if (forwarded->state == FORWARDED_WAITS)
             wait_for_leader(forwarded, 0);
@@ -574,11 +605,6 @@ void forwarding_take_end(struct api_call *call)
     } else {
         relay_finish(&forwarded->relay);
     }
-}
-
-static bool is_streaming(const struct forwarded *forwarded)
-{
-    return forwarded->state == FORWARDED_ANSWERS && !forwarded->is_short;
 }
 
 /* The leader decides what a call in progress is still worth. A client that has merely stopped
