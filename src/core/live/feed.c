@@ -539,8 +539,14 @@ static void subscription_begin_again(struct subscription *sub)
     list_append(&sub->feed->catching, &sub->link);
 }
 
-/* Memory was loaded again, so no position means anything. Watches begin again by their
- * windows. */
+static void begin_extras_again(struct feed_extras *extras)
+{
+    reach_forget(&extras->reach);
+    list_each (link, &extras->watches)
+        watch_begin_again(container_of(link, struct watch, link));
+}
+
+/* Memory was loaded again, so no position means anything. */
 static void begin_again(struct feed *feed)
 {
     struct list subs;
@@ -548,7 +554,7 @@ static void begin_again(struct feed *feed)
     catch_up_abandon(feed);
     ahead_forget(&feed->ahead);
     if (feed->extras)
-        reach_forget(&feed->extras->reach);
+        begin_extras_again(feed->extras);
     list_move_all(&subs, &feed->live);
     list_move_all(&subs, &feed->catching);
     while (!list_empty(&subs))

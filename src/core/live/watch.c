@@ -434,6 +434,12 @@ struct watch *watch_open(struct feed *feed, int64_t id, struct query *query, uin
     return watch;
 }
 
+void watch_begin_again(struct watch *watch)
+{
+    page_drop(watch);
+    watch->pass_step = 0;
+}
+
 void watch_close(struct watch *watch)
 {
     struct window *window = watch->window;

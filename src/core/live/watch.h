@@ -52,6 +52,9 @@ struct watch *watch_open(struct feed *feed, int64_t id, struct query *query, uin
 
 void watch_close(struct watch *watch);
 
+/* Memory was loaded again: forgets what was read for the watch. Its window has it begin again. */
+void watch_begin_again(struct watch *watch);
+
 /* Returns NULL if the feed has none with this id. */
 struct watch *watch_find(struct feed *feed, int64_t id);
 

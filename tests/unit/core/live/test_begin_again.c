@@ -4,6 +4,8 @@
 #include "base/json/scan.h"
 #include "base/mem.h"
 #include "core/live/watch.h"
+#include "tests/support/fakes/fake_store.h"
+#include "tests/support/fakes/fault.h"
 #include "tests/support/world/reader.h"
 
 struct reloading {
@@ -253,6 +255,30 @@ static void read_of_a_list_begins_again(void **state)
     reader_destroy(reader);
 }
 
+/* A run that has left memory is read for a list, and the read fails while memory is loaded. */
+static void failed_read_of_a_row_does_not_end_the_feed(void **state)
+{
+    struct world *world = *state;
+    struct reader *reader = reader_create(world);
+    struct query *query = query_create(&(struct run_filter){ .is_test = -1 }, 0);
+    create(world, "run_1", "a");
+    finish_run(world, "run_1", 10);
+    create(world, "run_2", "a");
+    world_settle(world);
+    assert_false(environment_evict(world->env, 0));
+    *fake_store_load_fault(world->fake) = (struct fault){ .countdown = 1 };
+    struct watch *watch = watch_open(&reader->feed, 7, query, 10, false);
+    for (int i = 0; !watch->page && i < 100; i++)
+        loop_turn(world->loop, 1);
+    assert_non_null(watch->page);
+    clear(world);
+    load(world, 3);
+    world_settle(world);
+    assert_true(fake_store_load_fault(world->fake)->tripped);
+    assert_false(reader->lost);
+    reader_destroy(reader);
+}
+
 int main(void)
 {
 #define WITH_WORLD(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
@@ -264,6 +290,7 @@ int main(void)
         WITH_WORLD(subscription_that_catches_up_begins_again),
         WITH_WORLD(live_list_is_sent_again_with_its_counts),
         WITH_WORLD(read_of_a_list_begins_again),
+        WITH_WORLD(failed_read_of_a_row_does_not_end_the_feed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
