@@ -30,6 +30,27 @@ bool comparison_is_idle(const struct comparison *comparison)
     return !comparison->is_reading;
 }
 
+/* ---- sums ---- */
+
+static void log_sums(const struct environment *env, const struct repl_sum *sum)
+{
+    char ours[24], theirs[24];
+    snprintf(ours, sizeof(ours), "%016llx", (unsigned long long)env->sum);
+    snprintf(theirs, sizeof(theirs), "%016llx", (unsigned long long)sum->sum);
+    log_error("memory differs from the leader's", "env", env->id, "seq",
+              log_number((int64_t)sum->seq), "runs", log_number(env->unfinished),
+              "leader_runs", log_number((int64_t)sum->count), "sum", ours, "leader_sum",
+              theirs, NULL);
+}
+
+bool comparison_of_sums(const struct environment *env, const struct repl_sum *sum)
+{
+    bool is_same = env->unfinished == sum->count && env->sum == sum->sum;
+    if (!is_same)
+        log_sums(env, sum);
+    return is_same;
+}
+
 /* ---- pages ---- */
 
 static void on_page(struct store_read *read, enum store_status status);

@@ -13,7 +13,12 @@
 
 #include "base/loop.h"
 #include "core/live/environment.h"
+#include "core/replication/frames.h"
 #include "runcast/store.h"
+
+/* Returns true if the environment has as many unfinished runs as the leader's, with the same
+ * sum; otherwise logs both. */
+bool comparison_of_sums(const struct environment *env, const struct repl_sum *sum);
 
 struct comparison_options {
     /* Returns the next environment in memory (engine_next_environment). */

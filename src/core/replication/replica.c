@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "core/replication/comparison.h"
 
 struct waiting_frame {
     struct repl_frame frame;
@@ -390,17 +390,6 @@ static bool on_floor(struct replica *replica, const struct store_position *posit
 
 /* ---- sums ---- */
 
-static void log_difference(const struct environment *env, const struct repl_sum *sum)
-{
-    char ours[24], theirs[24];
-    snprintf(ours, sizeof(ours), "%016llx", (unsigned long long)env->sum);
-    snprintf(theirs, sizeof(theirs), "%016llx", (unsigned long long)sum->sum);
-    log_error("memory differs from the leader's", "env", env->id, "seq",
-              log_number((int64_t)sum->seq), "runs", log_number(env->unfinished),
-              "leader_runs", log_number((int64_t)sum->count), "sum", ours, "leader_sum",
-              theirs, NULL);
-}
-
 /* Memory that is ahead of the stream cannot be compared. */
 static void on_sum(struct replica *replica, const struct repl_sum *sum)
 {
@@ -408,13 +397,12 @@ static void on_sum(struct replica *replica, const struct repl_sum *sum)
     const struct environment *env = followed ? followed->item.env : NULL;
     if (!env || followed->stream != sum->seq || env->applied != sum->seq)
         return;
-    if (env->unfinished == sum->count && env->sum == sum->sum) {
+    if (comparison_of_sums(env, sum)) {
         replica->equals++;
         return;
     }
     replica->differences++;
     followed->item.is_loaded = false;
-    log_difference(env, sum);
     stop(replica, "memory differs from the leader's");
 }
 
@@ -485,13 +473,12 @@ static void note_new(struct followed *followed)
 /* Everything is caught up. */
 static void end_catching(struct replica *replica)
 {
-    bool was_loading = replica->state == REPLICA_LOADING;
-    if (was_loading)
-        replica_disconnected(replica);
-    if (was_loading)
-        replica->options.loaded(replica->options.owner, OK);
-    else
+    if (replica->state != REPLICA_LOADING) {
         follow(replica);
+        return;
+    }
+    replica_disconnected(replica);
+    replica->options.loaded(replica->options.owner, OK);
 }
 
 /* Retention may have removed runs after the last change that memory has. */
@@ -559,10 +546,8 @@ static void catch_up(struct replica *replica)
         take_positions(replica);
     if (!add_items(replica))
         stop(replica, "an environment has no account");
-    else if (replica->accounts_were_read || !list_empty(&replica->catch_up.waiting))
-        catch_up_begin(&replica->catch_up);
     else
-        end_catching(replica);
+        catch_up_begin(&replica->catch_up); /* reads the counters, if nothing else */
 }
 
 static void begin_catching(struct replica *replica)
@@ -605,6 +590,18 @@ static void note_accounts_target(struct replica *replica)
     replica->accounts_were_read = false;
 }
 
+/* Retention may have been at work while no leader was followed, in environments that have not
+ * changed. Returns false if it was not. */
+static bool add_purged(struct replica *replica)
+{
+    for (uint32_t number = 1; number < replica->envs.count; number++) {
+        struct followed *followed = find(replica, number);
+        if (followed && is_purged(replica, followed->item.env))
+            catch_up_add(&replica->catch_up, &followed->item);
+    }
+    return !list_empty(&replica->catch_up.waiting);
+}
+
 static void on_caught_up(struct catch_up *catching, enum store_status status)
 {
     struct replica *replica = container_of(catching, struct replica, catch_up);
@@ -616,6 +613,8 @@ static void on_caught_up(struct catch_up *catching, enum store_status status)
         catch_up(replica);
     else if (status)
         stop(replica, "cannot catch up from the database");
+    else if (add_purged(replica))
+        catch_up_begin(&replica->catch_up);
     else
         end_catching(replica);
 }

@@ -254,8 +254,31 @@ static struct store_position direct_position(struct store *store, uint32_t env)
     return position;
 }
 
+static void on_recounted(struct store_read *read, enum store_status status)
+{
+    struct cluster_store *store =
+        container_of(read, struct cluster_store, recount_walk.read);
+    if (!status)
+        store_read_finish(read);
+    store->recount->done(store->recount, status);
+}
+
+/* Any read has the positions. */
+static void begin_recount(struct store *store, struct store_recount *req)
+{
+    struct cluster_store *own = store_of_direct(store);
+    own->recount = req;
+    own->recount_walk = (struct store_walk){ .read = { READ_WALK, REPL_RUNS, on_recounted },
+                                             .kind = WALK_ALL,
+                                             .after = INT64_MAX - 1,
+                                             .up_to = INT64_MAX,
+                                             .limit = 1 };
+    begin_direct_read(store, &own->recount_walk.read);
+}
+
 static const struct store_ops direct_ops = { .name = "direct",
                                              .read = begin_direct_read,
+                                             .recount = begin_recount,
                                              .position = direct_position };
 
 void cluster_store_init(struct cluster_store *store, struct cluster_gateway *gateway)

@@ -22,6 +22,8 @@ struct cluster_store {
     struct list reads;  // cluster_pending::link
     uint64_t number, group;
     struct store_position positions[REPL_ENVS]; /* of the newest reply */
+    struct store_walk recount_walk;
+    struct store_recount *recount; /* in flight */
 };
 
 void cluster_store_init(struct cluster_store *store, struct cluster_gateway *gateway);

@@ -330,6 +330,70 @@ static void retention_is_completed_without_a_leader(void **state)
     assert_int_equal(scene->copy->generation, 1);
 }
 
+/* The positions of a database that other processes write to are those of the last recount. */
+static struct {
+    const struct store_ops *real;
+    struct store_ops ops;
+    struct store_position known;
+    struct store_recount *recount;
+    struct deferred ending;
+    struct store *store;
+} stale;
+
+static struct store_position known_position(struct store *store, uint32_t env)
+{
+    return env == WORLD_ENV ? stale.known : stale.real->position(store, env);
+}
+
+static void end_recount(struct deferred *ending)
+{
+    (void)ending;
+    stale.known = stale.real->position(stale.store, WORLD_ENV);
+    stale.recount->done(stale.recount, STORE_OK);
+}
+
+static void begin_recount(struct store *store, struct store_recount *recount)
+{
+    (void)store;
+    stale.recount = recount;
+    loop_defer(((struct replication_scene *)stale.store->owner)->world->loop,
+               &stale.ending);
+}
+
+static void use_stale_positions(struct replication_scene *scene)
+{
+    struct store *store = scene->world->store;
+    store->owner = scene;
+    stale.store = store;
+    stale.real = store->ops;
+    stale.ops = *store->ops;
+    stale.ops.position = known_position;
+    stale.ops.recount = begin_recount;
+    stale.known = store->ops->position(store, WORLD_ENV);
+    stale.ending.fn = end_recount;
+    list_init(&stale.ending.link);
+    store->ops = &stale.ops;
+}
+
+static void retention_is_noticed_although_nothing_has_changed(void **state)
+{
+    struct replication_scene *scene = *state;
+    create(scene->world, "run_1", "a");
+    create(scene->world, "run_2", "a");
+    scene_connect(scene);
+    finish_run(scene->world, "run_1", 10);
+    scene_pass(scene, 0);
+    assert_non_null(environment_find(scene->copy, SLICE("run_1")));
+    scene_disconnect(scene);
+    use_stale_positions(scene);
+    purge(scene);
+    scene_connect(scene);
+    assert_true(is_trusted(scene));
+    assert_null(environment_find(scene->copy, SLICE("run_1")));
+    assert_same_memory(scene);
+    scene->world->store->ops = stale.real;
+}
+
 /* As when the gateway takes the lead: the database has more than the last leader sent. */
 static void memory_is_completed_without_a_leader(void **state)
 {
@@ -748,6 +812,7 @@ int main(void)
         TEST(memory_is_loaded_without_a_leader),
         TEST(memory_is_completed_without_a_leader),
         TEST(retention_is_completed_without_a_leader),
+        TEST(retention_is_noticed_although_nothing_has_changed),
         TEST(load_that_is_given_up_calls_nothing),
         TEST(trust_counts_from_the_ask),
         TEST(late_beat_does_not_prolong_trust_by_its_delay),
