@@ -1,0 +1,63 @@
+/* Memory of a follower whose database has another history, as after a failover that has lost
+ * changes. */
+#include "tests/support/world/unit.h"
+
+#include "tests/support/world/replication_scene.h"
+
+static void another_epoch_makes_memory_useless(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene->source.options.head.epoch[0] ^= 1;
+    scene_connect(scene);
+    assert_true(scene->gave_up);
+    assert_int_equal(scene->replica.state, REPLICA_OFF);
+}
+
+/* The database has lost the last changes, and an earlier lead has begun again. */
+static void memory_of_another_history_is_loaded_in_place(void **state)
+{
+    struct replication_scene *scene = *state;
+    create(scene->world, "run_1", "a");
+    scene_connect(scene);
+    struct environment *copy = scene->copy;
+    uint8_t generation = copy->generation;
+    struct run lost;
+    run_copy(&lost, &environment_find(copy, SLICE("run_1"))->run);
+    snprintf(lost.id, sizeof(lost.id), "run_lost");
+    lost.rev = copy->applied + 1;
+    environment_put(copy, &lost, lost.rev);
+    scene_disconnect(scene);
+    scene->source.options.head.term = 1;
+    replica_begin_history(&scene->replica);
+    assert_false(is_trusted(scene));
+    scene_connect(scene);
+    assert_true(is_trusted(scene));
+    assert_same_memory(scene);
+    assert_null(environment_find(copy, SLICE("run_lost")));
+    assert_int_equal(copy->generation, generation + 1);
+}
+
+/* Its clients have the epoch of the history before. */
+static void empty_environment_of_another_history_begins_again(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    uint8_t generation = scene->copy->generation;
+    scene_disconnect(scene);
+    replica_begin_history(&scene->replica);
+    scene_connect(scene);
+    assert_int_equal(scene->copy->generation, generation + 1);
+}
+
+#define TEST(name)                                                                         \
+    cmocka_unit_test_setup_teardown(name, open_replication_scene, close_replication_scene)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(another_epoch_makes_memory_useless),
+        TEST(memory_of_another_history_is_loaded_in_place),
+        TEST(empty_environment_of_another_history_begins_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
