@@ -81,6 +81,7 @@ export GATEWAY_RELEASE_BIN=$top/build-gcc/runcast SHIM_DIR=$top/build-gcc
 [ -z "$all" ] || export TESTS_IN_FULL=1 # for scripts that repeat less without it
 if command -v ccache >/dev/null; then
     export CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER:-ccache}
+    export CCACHE_DEPEND=1 # a file that is not in the cache is not preprocessed once more
 fi
 
 source tests/run/programs.sh
