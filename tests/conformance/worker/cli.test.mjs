@@ -145,8 +145,38 @@ test("one session: versions, relatives, failures, cancels, and subscribers", asy
     assert.equal(run.status, "INTERRUPTED");
   });
 
-  await t.test("the same build is the same version; a killed CLI interrupts the runs that it executes", async () => {
-    const again = await startCli({ t, gateway, folder: cli.folder });
+  const again = await startCli({ t, gateway, folder: cli.folder }); // the same build is the same version
+  await t.test("a gateway that is killed and restarted continues with the runs of the CLI", async () => {
+    const long = await trigger(gateway, "lasts", { seconds: 6 });
+    const waiting = await trigger(gateway, "everything");
+    const pausing = await trigger(gateway, "pauses");
+    const queued = await trigger(gateway, "serial-user");
+    const delayed = await trigger(gateway, "hello", {}, { delay: "1m" });
+    await executing(gateway, long);
+    await settled(gateway, pausing, ({ status }) => status === "REATTEMPTING");
+    await settled(gateway, waiting, ({ status }) => status === "FROZEN");
+    assert.equal((await show(gateway, queued)).status, "QUEUED");
+    await gateway.post(`/api/v1/runs/${delayed}/reschedule`, { delay: "1s" });
+    await gateway.kill();
+    const last = await trigger(await gateway.restart(), "hello", { name: "Ada" });
+    const ends = {};
+    for (const [name, id] of Object.entries({ long, waiting, pausing, queued, delayed, last })) {
+      const run = await settled(gateway, id, undefined, 70_000);
+      assert.equal(run.version, version);
+      ends[name] = [run.status, run.attemptCount, run.output];
+    }
+    assert.deepEqual(ends, {
+      long: ["COMPLETED", 1, { lasted: 6 }],
+      waiting: ["COMPLETED", 2, { done: true }],
+      pausing: ["COMPLETED", 2, { attempt: 2 }],
+      queued: ["COMPLETED", 1, { done: true }],
+      delayed: ["COMPLETED", 1, { greeting: "Hello, world!" }],
+      last: ["COMPLETED", 1, { greeting: "Hello, Ada!" }],
+    });
+    assert.equal(again.end, undefined, "the same CLI");
+  });
+
+  await t.test("a killed CLI interrupts the runs that it executes", async () => {
     const id = await trigger(gateway, "lasts", { seconds: 30 });
     assert.equal((await executing(gateway, id)).version, version);
     const began = Date.now();
@@ -174,41 +204,6 @@ test("heartbeats keep a run; without them it is interrupted", async (t) => {
   const run = await settled(gateway, id);
   assert.equal(run.status, "INTERRUPTED");
   assert.match(run.error.message, /TASK_RUN_STALLED_EXECUTING/);
-  await gateway.stop();
-});
-
-test("a gateway that is killed and restarted continues with the runs of the CLI", async (t) => {
-  const gateway = await startGateway({ t });
-  const cli = await startCli({ t, gateway });
-  const long = await trigger(gateway, "lasts", { seconds: 6 });
-  const waiting = await trigger(gateway, "everything");
-  const pausing = await trigger(gateway, "pauses");
-  const queued = await trigger(gateway, "serial-user");
-  const delayed = await trigger(gateway, "hello", {}, { delay: "1m" });
-  const { version } = await executing(gateway, long);
-  await settled(gateway, pausing, ({ status }) => status === "REATTEMPTING");
-  await settled(gateway, waiting, ({ status }) => status === "FROZEN");
-  assert.equal((await show(gateway, queued)).status, "QUEUED");
-  await gateway.post(`/api/v1/runs/${delayed}/reschedule`, { delay: "1s" });
-  await gateway.kill();
-  const last = await trigger(await gateway.restart(), "hello", { name: "Ada" });
-
-  const ends = {};
-  for (const [name, id] of Object.entries({ long, waiting, pausing, queued, delayed, last })) {
-    const run = await settled(gateway, id, undefined, 70_000);
-    assert.equal(run.version, version);
-    ends[name] = [run.status, run.attemptCount, run.output];
-  }
-  assert.deepEqual(ends, {
-    long: ["COMPLETED", 1, { lasted: 6 }],
-    waiting: ["COMPLETED", 2, { done: true }],
-    pausing: ["COMPLETED", 2, { attempt: 2 }],
-    queued: ["COMPLETED", 1, { done: true }],
-    delayed: ["COMPLETED", 1, { greeting: "Hello, world!" }],
-    last: ["COMPLETED", 1, { greeting: "Hello, Ada!" }],
-  });
-  assert.equal(cli.end, undefined, "the same CLI");
-  await cli.stop();
   await gateway.stop();
 });
 
