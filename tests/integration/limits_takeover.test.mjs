@@ -143,7 +143,7 @@ for (const isFollowed of [false, true]) {
     async function work() {
       while (ended < RUNS || !isOver) {
         const began = performance.now(), attempt = !rest && await worker.dequeue();
-        if (!attempt) { await sleep(10); continue; }
+        if (!attempt) { await sleep(20 + Math.random() * 20); continue; } // most ask in vain, and another may be the next
         const needed = needs(...triggered.get(attempt.id) ?? ["rated"]);
         for (const [slots, declared] of needed) {
           count(slots, 1);

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Writers } from "../support/js/acknowledged.mjs";
-import { startGateway, until } from "../support/js/gateway.mjs";
+import { sleep, startGateway, until } from "../support/js/gateway.mjs";
 import { startPgBouncer } from "../support/js/pgbouncer.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
 import { follow, standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
@@ -21,12 +21,12 @@ const term = (postgres) => postgres.query("SELECT term FROM runcast.realm");
 /** Waits until the gateways have beaten as often as they do within the time. */
 async function beat(postgres, ms, ...gateways) {
   const before = gateways.map(({ name }) => beats(postgres, name)), count = Math.ceil(ms / WATCHING_BEAT_MS) + 1;
-  await until(() => gateways.every(({ name }, i) => beats(postgres, name) >= before[i] + count), { everyMs: 200, timeoutMs: 60_000, what: `${count} more beats` });
+  await until(() => gateways.every(({ name }, i) => beats(postgres, name) >= before[i] + count), { everyMs: 500, timeoutMs: 60_000, what: `${count} more beats` });
 }
 
 /** Waits until the standby counts sessions: its beats have been answered for dead-after, and the leader's is registered. */
 async function watched(postgres, standby) {
-  await until(() => registered(postgres), { timeoutMs: 60_000, what: "the leader's session is registered" });
+  await until(() => registered(postgres), { everyMs: 100, timeoutMs: 60_000, what: "the leader's session is registered" });
   await beat(postgres, deadMs, standby);
 }
 
@@ -59,7 +59,7 @@ test("a leader whose session ends again and again keeps the lead and its clients
   for (let i = 0; i < 20; i++) {
     const pid = registered(postgres);
     postgres.query(`SELECT pg_terminate_backend(${pid})`);
-    await until(() => ![pid, ""].includes(registered(postgres)), { what: "it registers another session" });
+    await until(() => ![pid, ""].includes(registered(postgres)), { everyMs: 100, what: "it registers another session" });
   }
   await beat(postgres, 3000, leader, other);
   assert.equal(term(postgres), "1");
@@ -75,7 +75,7 @@ test("a leader that cannot reconnect to the database is in doubt before another 
   const states = [];
   let watches = true;
   const leads = async (gateway) => (await gateway.http.request("GET", "/readyz").catch(() => ({}))).status === 200;
-  const watching = (async () => { while (watches) states.push((await leads(other)) && (await leads(leader))); })();
+  const watching = (async () => { for (; watches; await sleep(5)) states.push((await leads(other)) && (await leads(leader))); })();
   const began = Date.now();
   await leader.relay.refuse();
   await until(() => leads(other), { timeoutMs: 60_000, what: "the other one leads" });
