@@ -10,6 +10,7 @@ enum {
     PAGE_BYTES = 2 << 20,
     STEPS_AT_ONCE = 16, /* per check of the clock */
     AGAIN_MS = 1000,
+    FAILURES_MAX = 30, /* of reads, one after the other */
 };
 
 static void step_some(struct deferred *stepping);
@@ -100,18 +101,31 @@ static void leave_environment(struct comparison *comparison)
     comparison->env = NULL;
 }
 
+/* Gives up in the end, because a read that takes too long does so each time. */
+static void read_again(struct comparison *comparison)
+{
+    struct timers *timers = loop_timers(comparison->loop);
+    if (++comparison->failures < FAILURES_MAX) {
+        loop_set_timer(comparison->loop, &comparison->again, timers_kind(timers, on_again),
+                       AGAIN_MS);
+        return;
+    }
+    log_warn("cannot compare memory with the database", "env", comparison->env->id, NULL);
+    comparison_stop(comparison);
+}
+
 static void on_page(struct store_read *read, enum store_status status)
 {
     struct comparison *comparison = container_of(read, struct comparison, walk.read);
-    struct timers *timers = loop_timers(comparison->loop);
     comparison->is_reading = false;
+    if (!status)
+        comparison->failures = 0;
     if (comparison->stopped && !status)
         store_read_finish(read);
     if (comparison->stopped)
         leave_environment(comparison);
     else if (status)
-        loop_set_timer(comparison->loop, &comparison->again, timers_kind(timers, on_again),
-                       AGAIN_MS);
+        read_again(comparison);
     else
         wait_for_memory(comparison);
 }

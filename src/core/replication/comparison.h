@@ -40,6 +40,7 @@ struct comparison {
     uint64_t up_to;          /* runs that had changed by then are compared */
     struct store_walk walk;  /* a page */
     bool is_reading, stopped;
+    unsigned failures;  /* of reads, since one succeeded */
     size_t taken;       /* runs of the page that were compared */
     uint64_t place;     /* rev up to which memory was compared */
     struct reach reach; /* linked while memory lacks what the page has */
