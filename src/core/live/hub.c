@@ -379,10 +379,10 @@ static bool note_delivery(struct flusher *noter)
 }
 
 /* Returns true if a listener's feed must be visited: not if it is in line itself, and once
- * for a change however many subscriptions it has. One that has to begin again is visited. A feed that is not lagging has sent
- * everything up to `seen`. For a lagging one, the lowest byte of its last visit's `applied`
- * decides. If that is the same by chance, the feed is visited once the thing it waits for
- * arrives: a socket, a page, the end of its interval. */
+ * for a change however many subscriptions it has. One that has to begin again is visited. A
+ * feed that is not lagging has sent everything up to `seen`. For a lagging one, the lowest byte
+ * of its last visit's `applied` decides. If that is the same by chance, the feed is visited
+ * once the thing it waits for arrives: a socket, a page, the end of its interval. */
 static bool is_due(const struct feed *feed)
 {
     uint64_t applied = feed->env->applied;
