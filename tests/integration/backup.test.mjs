@@ -155,8 +155,11 @@ test(`a client whose position is from before a restore starts again with a snaps
   assert.notEqual(after.epoch, before.epoch);
   assert.deepEqual([...after.seen].sort(), [kept, ...other].sort());
   const answer = await poll(gateway, shape["electric-handle"], shape["electric-offset"]);
+  assert.equal(answer.status, 409);
+  assert.match(answer.text, /must-refetch/);
   assert.notEqual(answer.headers["electric-handle"], shape["electric-handle"]);
-  for (const id of [kept, ...other]) assert.ok(answer.text.includes(id), "the poll must start again, too");
+  const again = await poll(gateway, answer.headers["electric-handle"], "-1");
+  for (const id of [kept, ...other]) assert.ok(again.text.includes(id), "the poll starts over, too");
   assert.equal((await subscribe(gateway, after.position)).mode, "resume", "the new epoch lasts");
   await gateway.stop();
   assert.match((await runProgram(["restored", "--data", path.join(elsewhere, "nothing")])).stderr, /there is no runcast data/);
