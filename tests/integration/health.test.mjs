@@ -19,7 +19,7 @@ test("a ready gateway is found by its admin-listen address", async (t) => {
   assert.equal(named.code, 0, named.stderr);
   const elsewhere = await ask("--data", gateway.data);
   assert.equal(elsewhere.code, 1);
-  assert.match(elsewhere.stderr, /no gateway responds at .*metrics\.sock: No such file/);
+  assert.match(elsewhere.stderr, /no gateway responds at .*metrics\.sock: No such file or directory; start it, or name its --data or --config$/m);
   const nowhere = await ask("--data", gateway.data, "--admin-listen", "127.0.0.1:0");
   assert.equal(nowhere.code, 1);
   assert.match(nowhere.stderr, /admin-listen is 127\.0\.0\.1:0; set it to an address with a port/);

@@ -155,7 +155,7 @@ test("`runcast lead NAME` hands the lead over to that gateway, and the former le
   }
   for (const words of [["keys"], ["vault", "rotate"], ["lead", "b"]]) {
     const { code, stderr } = await runProgram([...words, "--data", other.data]);
-    assert.deepEqual([code, stderr], [1, `runcast: the gateway of ${other.data} does not lead; run this on the machine of the leading gateway\n`]);
+    assert.deepEqual([code, stderr], [1, `runcast: the gateway of ${other.data} does not lead; run this on the machine of the leading gateway, which its log names, or give all gateways a peer-listen\n`]);
   }
   const { all } = await until(async () => { // the leader's next beat shows b
     const end = await lead("b", leader);

@@ -245,7 +245,7 @@ static enum err explain_standby(const struct config *config, struct failure *why
     return explain(
         why, ERR_NOT_FOUND,
         "the gateway of %s does not lead; run this on the machine of the leading "
-        "gateway",
+        "gateway, which its log names, or give all gateways a peer-listen",
         config->data);
 }
 
@@ -300,19 +300,20 @@ enum err gateway_rotate_vault(const struct config *config, FILE *out, struct fai
 
 /* ---- the gateways of a database ---- */
 
+static const char with_data[] =
+    "run this on the machine of a running gateway, with its --data or --config";
+
 enum err gateway_pass_lead(const struct config *config, FILE *out, struct failure *why)
 {
     char line[128];
     snprintf(line, sizeof(line), "lead %s", config->said.argument);
-    return ask_running(config, line, "run this on the machine of a running gateway", out,
-                       why);
+    return ask_running(config, line, with_data, out, why);
 }
 
 enum err gateway_list_all(const struct config *config, FILE *out, struct failure *why)
 {
     const char *line = said_option(&config->said, "--json") ? "gateways json" : "gateways";
-    return ask_running(config, line, "run this on the machine of a running gateway", out,
-                       why);
+    return ask_running(config, line, with_data, out, why);
 }
 
 /* ---- a database that was copied back ---- */

@@ -92,11 +92,13 @@ static enum err ask(const struct config *config, struct buf *answer, struct fail
     int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     errno = 0;
     if (fd < 0 || !exchange(fd, &address, len, answer) || !answer->len)
-        refused = explain(why, ERR_INVALID, "no gateway responds at %s: %s",
-                          listener.path[0] ? listener.path : config->admin_listen,
-                          errno == EAGAIN ? "timed out"
-                          : errno         ? strerror(errno)
-                                          : "empty response");
+        refused = explain(
+            why, ERR_INVALID,
+            "no gateway responds at %s: %s; start it, or name its --data or --config",
+            listener.path[0] ? listener.path : config->admin_listen,
+            errno == EAGAIN ? "timed out"
+            : errno         ? strerror(errno)
+                            : "empty response");
     if (fd >= 0)
         close(fd);
     return refused;

@@ -318,11 +318,11 @@ static enum err explain_unconnected(const struct following *following, struct fa
     if (following->logged[0])
         return explain(why, ERR_DRAINING,
                        "cannot reach the leading gateway \"%s\" at %s: %s; run this on its "
-                       "machine",
+                       "machine, or try again in a few seconds if it is down",
                        following->name, following->url, following->logged);
     return explain(why, ERR_DRAINING,
-                   "no leading gateway is connected; try again, or run this on the machine "
-                   "of the leading gateway");
+                   "this gateway is not connected to a leading one yet; try again in a few "
+                   "seconds");
 }
 
 enum err following_command(struct following *following, struct leader_command *command,
