@@ -148,7 +148,7 @@ test("`runcast lead NAME` hands the lead over to that gateway, and the former le
   const writers = new Writers(url);
   t.after(() => writers.giveUp());
   await writers.untilServed();
-  for (const [name, at, why] of [["c", leader, /no gateway "c" stands by/], ["a", leader, /gateway "a" leads already/], ["a", other, /on the machine of the leading gateway/]]) {
+  for (const [name, at, why] of [["c", leader, /no gateway "c" can take the lead; name another one that runcast gateways lists/], ["a", leader, /gateway "a" leads already/], ["a", other, /on the machine of the leading gateway/]]) {
     const { code, all } = await lead(name, at);
     assert.equal(code, 1, all);
     assert.match(all, why);

@@ -599,20 +599,39 @@ static const struct store_gateway *find_successor(const struct leading *leading,
     return NULL;
 }
 
-enum err leading_pass(struct leading *leading, const char *name, struct failure *why)
+/* Returns OK if the lead can be handed over to the gateway of this name, which may be NULL:
+ * none can take it. In doubt, the database could not be reached, so the successor would not
+ * be chosen. */
+static enum err check_pass(const struct leading *leading, const char *name,
+                           const struct store_gateway *successor, struct failure *why)
 {
-    const struct store_gateway *successor = find_successor(leading, name);
     if (leading->state != LEADING || leading->moved || !leading->store->ops->leave)
         return explain(why, ERR_INVALID,
                        "this gateway does not lead others; run this on the machine of the "
                        "leading gateway");
     if (!strcmp(name, leading->options.name))
         return explain(why, ERR_INVALID,
-                       "gateway \"%s\" leads already; name one that stands by", name);
+                       "gateway \"%s\" leads already; name one that follows or stands by",
+                       name);
+    if (leading_why_not(leading))
+        return explain(why, ERR_INVALID,
+                       "the database does not respond to the leading gateway \"%s\"; try "
+                       "again when it does",
+                       leading->options.name);
     if (!successor)
-        return explain(
-            why, ERR_INVALID,
-            "no gateway \"%s\" stands by; give the gateway-name of one that does", name);
+        return explain(why, ERR_INVALID,
+                       "no gateway \"%s\" can take the lead; name another one that runcast "
+                       "gateways lists",
+                       name);
+    return OK;
+}
+
+enum err leading_pass(struct leading *leading, const char *name, struct failure *why)
+{
+    const struct store_gateway *successor = find_successor(leading, name);
+    enum err refused = check_pass(leading, name, successor, why);
+    if (refused)
+        return refused;
     leading->moved = true;
     begin_doubt(leading);
     leading->state = LEFT;

@@ -87,7 +87,8 @@ void leading_hand_over(struct leading *leading, void (*on_left)(void *owner));
  *
  * This process has then lost the lead: requests are rejected at once, and on_lost is called
  * when the database has responded, or has failed to for a few seconds. ERR_INVALID with the
- * reason if this gateway does not lead, or no live gateway of that name stands by. */
+ * reason if this gateway does not lead or doubts it, or no live gateway of that name stands
+ * by. */
 enum err leading_pass(struct leading *leading, const char *name, struct failure *why);
 
 /* Gives up the lead because memory cannot be used; the reason is not copied. on_lost is called

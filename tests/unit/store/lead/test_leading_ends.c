@@ -262,6 +262,24 @@ static void leader_that_passes_its_lead_without_a_database_has_lost_it(void **st
     assert_int_equal(b->taken, 1);
 }
 
+static void leader_in_doubt_does_not_pass_its_lead(void **state)
+{
+    (void)state;
+    struct failure why;
+    struct process *a = start_and_lead("a"), *b = start("b", &several);
+    pass(10000);
+    a->cut = b->cut = true;
+    pass(4000 + TURN_MS);
+    assert_why_not(a, "no_beat");
+    assert_int_equal(leading_pass(a->leading, "b", &why), ERR_INVALID);
+    assert_non_null(strstr(why.text, "the database does not respond"));
+    a->cut = b->cut = false;
+    pass(2000);
+    assert_true(leads(a));
+    assert_int_equal(a->lost, 0);
+    assert_int_equal(leading_pass(a->leading, "b", &why), OK);
+}
+
 /* ---- gateways that are gone ---- */
 
 static void rows_of_dead_gateways_are_removed_after_an_hour(void **state)
@@ -301,6 +319,7 @@ int main(void)
         TEST(lead_is_passed_to_the_named_gateway),
         TEST(lead_that_its_successor_does_not_take_is_taken_by_another_gateway),
         TEST(lead_is_passed_only_to_a_gateway_that_can_take_it),
+        TEST(leader_in_doubt_does_not_pass_its_lead),
         TEST(leader_that_passes_its_lead_without_a_database_has_lost_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
