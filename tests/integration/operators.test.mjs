@@ -44,7 +44,9 @@ test("every gateway lists all of them, with their roles and lag", { timeout: 180
     assert.match(lines[0], /^NAME +ROLE +VERSION +SINCE +LAG +ADDRESS$/);
     assert.deepEqual(lines.slice(1).map((line) => line.split(/ {2,}/).slice(0, 2)).sort(), Object.entries(all));
     assert.match(lines.find((line) => line.startsWith("b ")), /0 changes, \d+ ms +http:/);
-    assert.deepEqual(roles(JSON.parse(await output(one, "gateways", "--json")).gateways), all);
+    const text = await output(one, "gateways", "--json");
+    assert.deepEqual(roles(JSON.parse(text).gateways), all);
+    assert.match(text, /^[^\n]+\n$/);
   }
   await d.kill();
   const lost = await until(async () => (await listed(b)).find(({ name, role }) => name === "d" && role === "down"), { what: "d is down" });
@@ -79,6 +81,26 @@ test("a follower that is held back is listed with its lag", { timeout: 180_000 }
   await until(async () => (await listed(leader)).find(({ name }) => name === "b").role !== "follows", { what: "a follower that hangs" });
   b.child.kill("SIGCONT");
   await follows(b);
+  await b.stop();
+  await leader.stop();
+});
+
+test("a leader whose database does not respond is listed with that reason, and keeps its lead", { timeout: 180_000 }, async (t) => {
+  const { postgres, leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
+  const list = async () => JSON.parse((await run(b, "gateways", "--json")).stdout || '{"gateways":[]}').gateways;
+  await until(async () => (await list()).length === 2, { what: "the leader's next beat shows b" });
+  postgres.freeze();
+  const doubted = await until(async () => {
+    const found = await list();
+    return found.length === 2 && found.every(({ reason }) => reason) && found;
+  }, { what: "both have a reason" });
+  assert.deepEqual(doubted.map(({ role, reason }) => [role, reason]), [["leads", "the database does not respond"], ["stands by", "its leader is not confirmed"]]);
+  const { code, all } = await run(b, "lead", "b");
+  assert.equal(code, 1, all);
+  assert.match(all, /the database does not respond to the leading gateway "a"; try again when it does/);
+  postgres.resume();
+  await until(async () => (await list()).every(({ reason }) => !reason), { what: "the lead is confirmed" });
+  assert.deepEqual(roles(await list()), { a: "leads", b: "follows" });
   await b.stop();
   await leader.stop();
 });

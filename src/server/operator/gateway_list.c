@@ -44,7 +44,13 @@ static void stand_by(struct listed *listed, const char *role, const char *reason
     listed->reason = reason;
 }
 
-/* A follower of an older version reports nothing. */
+static bool is_in_doubt(const struct gateway_list *list)
+{
+    return leading_why_not(list->leading) != NULL;
+}
+
+/* A follower of an older version reports nothing. One that has all changes is not current
+ * either while its leader is in doubt. */
 static void judge_follower(const struct gateway_list *list,
                            const struct source_follower *follower, struct listed *listed)
 {
@@ -57,7 +63,8 @@ static void judge_follower(const struct gateway_list *list,
     if (reports && is_silent)
         stand_by(listed, "stands by", "does not report");
     else if (reports && !report->is_current)
-        stand_by(listed, "stands by", "catching up");
+        stand_by(listed, "stands by",
+                 is_in_doubt(list) ? "its leader is not confirmed" : "catching up");
     listed->has_lag = reports && !is_silent;
     listed->behind = follower->behind;
     listed->lag_ms = report->lag_ms;
@@ -88,6 +95,8 @@ static struct listed judge_own(const struct gateway_list *list)
     return (struct listed){ .name = list->name,
                             .peer_url = list->peer_url,
                             .role = "leads",
+                            .reason =
+                                is_in_doubt(list) ? "the database does not respond" : NULL,
                             .version = RUNCAST_VERSION,
                             .since_ms = list->since_ms };
 }

@@ -3,8 +3,9 @@
  *   heartbeats in the database (leading.h) ─┐
  *   reports of followers (source.h) ────────┴─► name, role, version, since, lag, address
  *
- * The role is "leads", "follows", "stands by" or "down", the last two with a reason. Nothing is
- * stored: each list is made from memory. */
+ * The role is "leads", "follows", "stands by" or "down", the last two with a reason, and "leads"
+ * with one while the database does not confirm it. Nothing is stored: each list is made from
+ * memory. */
 #pragma once
 
 #include <stdint.h>

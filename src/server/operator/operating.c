@@ -27,6 +27,7 @@ static void list_gateways(void *owner, bool as_json, FILE *out)
         return;
     }
     gateway_list_add(&operating->list, true, &json);
+    buf_add_char(&json, '\n');
     fwrite(json.ptr, 1, json.len, out);
     buf_finish(&json);
 }
