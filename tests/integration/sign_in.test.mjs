@@ -58,7 +58,7 @@ describe("a one-time link", () => {
     await gateway.stop();
     const refused = await dashboard();
     assert.equal(refused.code, 1);
-    assert.match(refused.all, isSqlite ? /no gateway serves this data/ : /there is no runcast data/);
+    assert.match(refused.all, isSqlite ? /no gateway serves this data/ : /there is no runcast data in .+, and no gateway serves it; start its gateway/);
     await gateway.restart();
     assert.equal(await whoami(token), 200);
     assert.equal((await signIn(kept)).status, 200);

@@ -249,6 +249,15 @@ static enum err explain_standby(const struct config *config, struct failure *why
         config->data);
 }
 
+/* The data of a gateway with PostgreSQL are elsewhere, so the command needs the gateway. */
+static enum err explain_stopped(const struct config *config, struct failure *why)
+{
+    return explain(why, ERR_NOT_FOUND,
+                   "there is no runcast data in %s, and no gateway serves it; start its "
+                   "gateway, or name another data directory with --data",
+                   config->data);
+}
+
 enum err gateway_command(const struct config *config, FILE *out, struct failure *why)
 {
     struct vault *vault;
@@ -260,9 +269,11 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
         return explain_standby(config, why);
     if (*config->database)
         return explain(why, ERR_NOT_FOUND,
-                       "no leading gateway serves the data in %s; start one, or run this "
-                       "on the machine of the leading gateway",
+                       "no gateway serves the data in %s; start it, or run this on the "
+                       "machine of a running one",
                        config->data);
+    if (gateway_find_data(config, why) == ERR_NOT_FOUND)
+        return explain_stopped(config, why);
     if ((refused = gateway_check_data(config, why)) ||
         (refused = gateway_open_vault(config, &vault, why)))
         return refused;
