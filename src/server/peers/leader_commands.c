@@ -63,6 +63,13 @@ static struct leader_command *find(const struct leader_commands *commands, uint6
     return NULL;
 }
 
+/* So it is after the rotation of a key that this gateway was not given. */
+static const char lacks_key[] =
+    "the leading gateway may have carried this out, but responds with an encryption key "
+    "that "
+    "this gateway lacks; restart this one with both keys, that of the leader as "
+    "RUNCAST_NEXT_ENCRYPTION_KEY";
+
 void leader_commands_take(struct leader_commands *commands,
                           const struct repl_command *answer)
 {
@@ -72,9 +79,7 @@ void leader_commands_take(struct leader_commands *commands,
         return;
     enum err refused = open_frame(commands->vault, REPL_ANSWER, answer, &output);
     list_remove(&command->link);
-    command->done(command, buf_slice(&output),
-                  refused ? "the response is sealed with a key that this gateway lacks"
-                          : NULL);
+    command->done(command, buf_slice(&output), refused ? lacks_key : NULL);
     secret_forget_buf(&output);
 }
 

@@ -87,7 +87,8 @@ static enum err check_keys(PGconn *conn, const struct pg_options *options,
         return OK;
     return explain(why, ERR_INVALID,
                    "the leading gateway \"%s\" has the encryption key %.16s, but this one "
-                   "has %.16s; give all gateways of a database the same key",
+                   "has %.16s; give all gateways of a database the same key, or this one "
+                   "both (RUNCAST_NEXT_ENCRYPTION_KEY) while the key is replaced",
                    name, key, options->key_id_count ? options->key_ids[0] : "none");
 }
 
