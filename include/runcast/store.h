@@ -576,8 +576,8 @@ struct store_ops {
     void (*forget)(struct store *store, struct store_forget *req);
     void (*recount)(struct store *store, struct store_recount *req);
     void (*renew)(struct store *store, struct store_renew *req);
-    /* This gateway, which does not lead, reads the history of this epoch from now on: forgets
-     * all positions. */
+    /* This gateway, which has not written, reads the history of this epoch from now on: forgets
+     * all positions but those that it got with the lead. */
     void (*begin_history)(struct store *store, const char epoch[17]);
     void (*file)(struct store *store, struct store_file *req);
     /* Prepares the driver for process exit. NULL: every request completes in any case. From

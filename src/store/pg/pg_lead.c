@@ -187,14 +187,29 @@ static void take_environment(struct pg_lead *lead, const PGresult *answer, int r
         positions_put(lead->positions, position);
 }
 
+/* The first answer has the counters of all environments. Those that were noted before may be of
+ * another history. */
+static void forget_noted(struct pg_lead *lead, const PGresult *answer)
+{
+    if (!lead->term && PQntuples(answer))
+        positions_finish(lead->positions);
+}
+
 bool pg_lead_take(struct pg_lead *lead, const PGresult *answer)
 {
+    forget_noted(lead, answer);
     for (int row = 0; row < PQntuples(answer); row++) {
         lead->term = (uint64_t)pg_lead_number(answer, row, 1);
         if (!PQgetisnull(answer, row, 2))
             take_environment(lead, answer, row);
     }
     return PQntuples(answer) > 0;
+}
+
+void pg_lead_begin_history(struct pg_lead *lead)
+{
+    if (!lead->term)
+        positions_finish(lead->positions);
 }
 
 void pg_lead_note(struct pg_lead *lead, const PGresult *answer)

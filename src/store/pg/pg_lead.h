@@ -55,6 +55,10 @@ bool pg_lead_take(struct pg_lead *lead, const PGresult *answer);
  * environments. */
 void pg_lead_note(struct pg_lead *lead, const PGresult *answer);
 
+/* Forgets the positions that were noted: they are of another history. Those that came with the
+ * lead stay, because a history without this lead has another leader. */
+void pg_lead_begin_history(struct pg_lead *lead);
+
 /* Takes the lead and waits for the result. Returns ERR_STORE with the reason if another
  * gateway has the lead. */
 enum err pg_lead_begin(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,

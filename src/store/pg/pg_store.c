@@ -95,7 +95,7 @@ static void begin_history(struct store *store, const char epoch[17])
     const struct pg_hello *hello = &pg->beats.link.hello;
     memcpy(store->epoch, epoch, sizeof(store->epoch));
     memcpy(pg->writers.timeline, hello->timeline, sizeof(hello->timeline));
-    positions_finish(&pg->positions);
+    pg_lead_begin_history(&pg->lead);
     pg_readers_begin_history(&pg->readers, hello->timeline);
 }
 

@@ -550,6 +550,60 @@ static void recount_leaves_the_positions_of_led_environments(void **state)
     assert_equal_positions(position_of(a, ENV_A), before);
 }
 
+/* As after a failover that has lost a commit. */
+static void lose_last_commit(void)
+{
+    char sql[96];
+    snprintf(sql, sizeof(sql), "UPDATE %s.environment SET seq = 1 WHERE env = %d",
+             scene.schema, ENV_A);
+    pg_world_ask(sql);
+}
+
+static void begin_history(struct process *process)
+{
+    static const char epoch[17] = "0123456789abcdef";
+    process->world.store->ops->begin_history(process->world.store, epoch);
+    assert_string_equal(process->world.store->epoch, epoch);
+}
+
+static void begin_beside_a_leader(struct process **a, struct process **b)
+{
+    *a = start(0, "a");
+    *b = start(1, "b");
+    assert_int_equal(take(*a, NULL), STORE_OK);
+    assert_int_equal(commit_one(&(*a)->world, new_run(ENV_A, 1, "a")), STORE_OK);
+    assert_int_equal(commit_one(&(*a)->world, new_run(ENV_A, 2, "a")), STORE_OK);
+    assert_int_equal(recount(*b), STORE_OK);
+    assert_int_equal(position_of(*b, ENV_A).seq, 2);
+    lose_last_commit();
+}
+
+static void another_history_forgets_the_positions_until_a_recount(void **state)
+{
+    (void)state;
+    struct process *a, *b;
+    begin_beside_a_leader(&a, &b);
+    begin_history(b);
+    assert_int_equal(position_of(b, ENV_A).seq, 0);
+    assert_int_equal(recount(b), STORE_OK);
+    assert_int_equal(position_of(b, ENV_A).seq, 1);
+}
+
+/* A follower that reads more in the database than the leader says waits for the rest. */
+static void another_history_has_the_positions_of_the_lead(void **state)
+{
+    (void)state;
+    struct process *a, *b;
+    begin_beside_a_leader(&a, &b);
+    end(a);
+    assert_int_equal(take(b, NULL), STORE_OK);
+    assert_int_equal(position_of(b, ENV_A).seq, 1);
+    begin_history(b);
+    assert_int_equal(recount(b), STORE_OK);
+    assert_int_equal(position_of(b, ENV_A).seq, 1);
+    assert_true(position_of(b, ENV_A).stored > 0);
+}
+
 /* ---- a connection that is cut at each message ---- */
 
 /* The request ends with some result, and the next request gets the right one. */
@@ -631,6 +685,8 @@ int main(void)
         TEST(gateway_that_does_not_lead_writes_nothing),
         TEST(recount_shows_the_positions_of_the_leader),
         TEST(recount_leaves_the_positions_of_led_environments),
+        TEST(another_history_forgets_the_positions_until_a_recount),
+        TEST(another_history_has_the_positions_of_the_lead),
         TEST(beat_cut_at_any_message_fails_and_the_next_one_works),
         TEST(take_cut_at_any_message_is_retried),
         TEST(silent_database_is_reported),
