@@ -196,11 +196,6 @@ int64_t replica_left_ms(const struct replica *replica)
     return follows && left > 0 ? left : 0;
 }
 
-static bool is_of_leader(const struct replica *replica, const struct repl_head *head)
-{
-    return head->term == replica->head.term && !strcmp(head->epoch, replica->head.epoch);
-}
-
 static void take_answer(struct replica *replica, const struct repl_beat *beat)
 {
     int64_t until = replica->asked_at[beat->number % REPLICA_ASKS] + beat->left_ms;
@@ -211,9 +206,22 @@ static void take_answer(struct replica *replica, const struct repl_beat *beat)
         replica->options.answered(replica->options.owner);
 }
 
+/* A commit whose response is in flight soon reaches the leader's memory. Otherwise one of the two is
+ * wrong: what is ahead is read again. */
+static void check_ahead(struct replica *replica)
+{
+    uint32_t at = 0;
+    if (!replica->ahead || replica->heard_at - replica->follows_at < REPLICA_AHEAD_MS)
+        return;
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
+        followed->item.is_partial |= followed->is_ahead;
+    stop(replica, "the leader does not get what the database has");
+}
+
 static void on_beat(struct replica *replica, const struct repl_beat *beat)
 {
-    if (!is_of_leader(replica, &beat->head)) {
+    const struct repl_head *head = &replica->head;
+    if (beat->head.term != head->term || strcmp(beat->head.epoch, head->epoch) != 0) {
         stop(replica, "a beat of another lead");
         return;
     }
@@ -221,6 +229,8 @@ static void on_beat(struct replica *replica, const struct repl_beat *beat)
     bool is_known = replica->asked - beat->number < REPLICA_ASKS;
     if (is_known && !replica->ahead && beat->left_ms > 0)
         take_answer(replica, beat);
+    else
+        check_ahead(replica);
 }
 
 /* ---- changes ---- */
@@ -307,12 +317,6 @@ static void report_applied(const struct replica *replica, struct environment *en
         replica->options.applied(replica->options.owner, env);
 }
 
-static void note_applied(struct replica *replica, struct environment *env)
-{
-    replica->changes++;
-    report_applied(replica, env);
-}
-
 /* The environment may have the change already, from the database. */
 static void on_change(struct replica *replica, struct repl_run *change)
 {
@@ -327,7 +331,8 @@ static void on_change(struct replica *replica, struct repl_run *change)
         stop(replica, "a change of a run that is not in memory");
         return;
     } else {
-        note_applied(replica, env);
+        replica->changes++;
+        report_applied(replica, env);
     }
     advance(replica, followed, change->seq);
 }
@@ -448,7 +453,7 @@ static void follow(struct replica *replica)
 {
     uint32_t at = 0;
     replica->state = REPLICA_FOLLOWING;
-    replica->heard_at = loop_boot_ms(replica->loop);
+    replica->heard_at = replica->follows_at = loop_boot_ms(replica->loop);
     replica->ahead = 0;
     for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
         followed->is_ahead = followed->is_on && followed->stream < followed->item.target;
@@ -550,12 +555,6 @@ static void catch_up(struct replica *replica)
         catch_up_begin(&replica->catch_up); /* reads the counters, if nothing else */
 }
 
-static void begin_catching(struct replica *replica)
-{
-    replica->state = REPLICA_CATCHING;
-    catch_up(replica);
-}
-
 static void note_accounts_read(struct replica *replica, uint64_t seq)
 {
     struct catch_up_item *accounts = &followed_of(replica, ENV_INSTALLATION)->item;
@@ -655,15 +654,16 @@ static void on_hello(struct replica *replica, const struct repl_hello *hello)
 /* The leader's positions after its hello, or of one environment that it has got since. */
 static void on_positions(struct replica *replica, const struct repl_positions *positions)
 {
-    bool are_all = positions->count < REPL_POSITIONS_MAX;
     for (size_t i = 0; i < positions->count; i++) {
         const struct repl_position *position = &positions->list[i];
         struct followed *followed = followed_of(replica, position->env);
         followed->is_on = true;
         followed->stream = position->seq;
     }
-    if (are_all)
-        begin_catching(replica);
+    if (positions->count == REPL_POSITIONS_MAX)
+        return; /* more follow */
+    replica->state = REPLICA_CATCHING;
+    catch_up(replica);
 }
 
 void replica_connected(struct replica *replica)

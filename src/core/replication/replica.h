@@ -26,6 +26,7 @@ enum {
     REPLICA_ASK_MS = 250,           /* between asks */
     REPLICA_ASKS = 256,             /* asks whose time is known */
     REPLICA_SILENCE_MS = 10 * 1000, /* without a beat, the connection is ended */
+    REPLICA_AHEAD_MS = 10 * 1000,   /* the same, if the stream does not reach memory */
     REPLICA_WAITING_MAX = 64 << 20, /* bytes of frames that wait, in memory */
 };
 
@@ -116,6 +117,7 @@ struct replica {
     uint64_t asked;           /* number of the last ask */
     int64_t asked_at[REPLICA_ASKS];
     int64_t ask_at, heard_at; /* heard_at: the last beat, or an earlier step */
+    int64_t follows_at;       /* since when it is FOLLOWING */
     int64_t trust_until;      /* these times are of loop_boot_ms */
     struct timer timer;       /* while connected */
 };

@@ -1,5 +1,5 @@
 /* Memory of a follower whose database has another history, as after a failover that has lost
- * changes. */
+ * changes, or more than its leader. */
 #include "tests/support/world/unit.h"
 
 #include "tests/support/world/replication_scene.h"
@@ -49,6 +49,37 @@ static void empty_environment_of_another_history_begins_again(void **state)
     assert_int_equal(scene->copy->generation, generation + 1);
 }
 
+static void on_written(struct document_write *write, enum err status)
+{
+    (void)write;
+    assert_int_equal(status, OK);
+}
+
+/* The leader waits for the response for too long. */
+static void memory_that_the_leader_does_not_reach_is_read_again(void **state)
+{
+    struct replication_scene *scene = *state;
+    struct document_write write;
+    struct bytes *name = bytes_create(SLICE("name"));
+    int64_t delay_ms = REPLICA_AHEAD_MS + 5000; /* to the database, and back */
+    create(scene->world, "run_1", "a");
+    fake_store_set_delay(scene->world->fake, 2 * delay_ms, 0);
+    document_write_begin(scene->world->engine, WORLD_ENV, DOC_VARIABLE, name, name, 0,
+                         &write, on_written);
+    scene_pass(scene, delay_ms);
+    scene_connect(scene);
+    for (int64_t ms = 0; ms < REPLICA_AHEAD_MS + 500; ms += REPLICA_ASK_MS)
+        scene_pass(scene, REPLICA_ASK_MS);
+    assert_string_equal(scene->ended, "the leader does not get what the database has");
+    scene_connect(scene);
+    assert_false(is_trusted(scene));
+    for (int64_t ms = 0; ms < 5000; ms += REPLICA_ASK_MS)
+        scene_pass(scene, REPLICA_ASK_MS);
+    assert_same_memory(scene);
+    assert_true(is_trusted(scene));
+    bytes_unref(name);
+}
+
 #define TEST(name)                                                                         \
     cmocka_unit_test_setup_teardown(name, open_replication_scene, close_replication_scene)
 
@@ -58,6 +89,7 @@ int main(void)
         TEST(another_epoch_makes_memory_useless),
         TEST(memory_of_another_history_is_loaded_in_place),
         TEST(empty_environment_of_another_history_begins_again),
+        TEST(memory_that_the_leader_does_not_reach_is_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
