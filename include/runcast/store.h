@@ -556,8 +556,9 @@ struct store_recount {
 struct store_renew {
     void (*done)(struct store_renew *req, enum store_status status);
 
-    enum store_status status; /* set by the driver, like epoch */
+    enum store_status status; /* set by the driver, like what follows */
     char epoch[17];
+    bool is_other; /* this server is not the primary one whose history this gateway reads */
 };
 
 struct store_ops {
@@ -615,9 +616,9 @@ struct store {
      * before the next beat. May be NULL. */
     void (*on_cut)(void *owner);
     void *moved_owner;
-    /* Called, with history_owner, when another server has become the primary one while this
-     * gateway does not lead. All that it has read may be of another history. NULL: this
-     * process must start again, as after on_moved. */
+    /* Called, with history_owner, when another server has become the primary one. All that this
+     * gateway has read may be of another history. NULL: this process must start again, as after
+     * on_moved. A gateway that may write must set it to NULL. */
     void (*on_history)(void *owner);
     void *history_owner;
     /* Groups environments: those with the same return value share one part of the capacity.

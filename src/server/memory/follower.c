@@ -358,13 +358,15 @@ static void begin_history(struct follower *follower)
     followed_accounts_begin_history(follower->accounts);
 }
 
-/* Memory is of the history of the database. */
+/* Memory is of the history of the database. A gateway that leads cannot change to another. */
 static void go_on(struct follower *follower)
 {
     follower->is_outdated = false;
     following_resume(follower->following);
-    if (follower->takes_lead)
-        load_when_idle(follower);
+    if (!follower->takes_lead)
+        return;
+    follower->options.store->on_history = NULL;
+    load_when_idle(follower);
 }
 
 static bool is_new(const struct follower *follower)
@@ -388,8 +390,25 @@ static void on_again(struct timer *timer)
     begin_renewing(container_of(timer, struct follower, again));
 }
 
-/* If the epoch is the same although another server is the primary one, another gateway may be
- * renewing it. */
+/* Another gateway may be renewing the epoch. A gateway that follows can find that out later. */
+static bool may_go_on(const struct follower *follower)
+{
+    return follower->takes_lead ? !follower->renew.is_other
+                                : follower->renewals > RENEWALS_MAX;
+}
+
+/* Memory is not used. A gateway that has taken the lead ends if it can never be. */
+static void renew_again(struct follower *follower, enum store_status status)
+{
+    bool is_vain = !status && follower->renewals > RENEWALS_MAX;
+    if (follower->takes_lead && is_vain)
+        on_loaded(follower, ERR_MOVED);
+    else if (follower->takes_lead && follower->renewals > RENEWALS_FAILED_MAX)
+        on_loaded(follower, ERR_STORE);
+    else
+        set_timer(follower, &follower->again, on_again, RENEW_MS);
+}
+
 static void on_renewed(struct store_renew *renew, enum store_status status)
 {
     struct follower *follower = container_of(renew, struct follower, renew);
@@ -399,12 +418,10 @@ static void on_renewed(struct store_renew *renew, enum store_status status)
     follower->renewals++;
     if (!status && is_new(follower))
         begin_when_idle(follower);
-    else if (!status && (follower->takes_lead || follower->renewals > RENEWALS_MAX))
+    else if (!status && may_go_on(follower))
         go_on(follower);
-    else if (follower->takes_lead && follower->renewals > RENEWALS_FAILED_MAX)
-        on_loaded(follower, ERR_STORE);
     else
-        set_timer(follower, &follower->again, on_again, RENEW_MS);
+        renew_again(follower, status);
 }
 
 static void begin_renewing(struct follower *follower)
@@ -499,7 +516,6 @@ static void stop(struct follower *follower, const char *why)
     struct timers *timers = loop_timers(follower->loop);
     timers_clear(timers, &follower->trust);
     timers_clear(timers, &follower->again);
-    follower->options.store->on_history = NULL;
     following_end(follower->following, why);
 }
 
@@ -572,6 +588,7 @@ void follower_end(struct follower *follower, const char *why)
 {
     follower->ended = true;
     engine_on_drop(follower->options.engine, NULL, NULL);
+    follower->options.store->on_history = NULL;
     stop(follower, why);
     if (follower->takes_lead && !follower->is_loaded)
         on_loaded(follower, ERR_DRAINING);

@@ -161,11 +161,18 @@ static void take_recount(struct pg_beats *beats, const PGresult *answer)
     finish_recount(beats, STORE_OK);
 }
 
+static bool is_another_history(const struct pg_beats *beats)
+{
+    return pg_is_another_history(beats->link.options, beats->timeline, &beats->link.hello);
+}
+
 static void take_renewed(struct pg_beats *beats, const PGresult *answer)
 {
     bool is_there = PQntuples(answer) && beats->renew;
-    if (is_there)
+    if (is_there) {
         take_text(beats->renew->epoch, sizeof(beats->renew->epoch), answer, 0, 0);
+        beats->renew->is_other = is_another_history(beats);
+    }
     finish_renew(beats, is_there ? STORE_OK : STORE_FAILED);
 }
 
@@ -417,8 +424,7 @@ static void on_ready(struct pg_link *link)
 {
     struct pg_beats *beats = beats_of(link);
     const struct store *store = beats->store;
-    if (!beats->lead->term && store->on_history &&
-        pg_is_another_history(link->options, beats->timeline, &link->hello))
+    if (!beats->lead->term && store->on_history && is_another_history(beats))
         store->on_history(store->history_owner);
     go_on(beats);
 }

@@ -512,11 +512,12 @@ static void on_answer(struct pg_link *link, PGresult *answer)
 /* ---- the connection ---- */
 
 /* A promoted server may lack writes that the old primary had acknowledged. Restarting this
- * process then gives the database a new epoch. A gateway that follows does without. */
+ * process then gives the database a new epoch. A gateway that follows does without, and so
+ * does one that has just taken the lead, and has not asked for the epoch yet. */
 static void leave_history(struct pg_writers *writers)
 {
     const struct store *store = writers->report.store;
-    if (!writers->lead->term && store->on_history)
+    if (store->on_history)
         store->on_history(store->history_owner);
     else
         pg_writers_lose(writers, "another server has become the primary one");

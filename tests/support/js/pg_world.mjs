@@ -13,6 +13,7 @@ const orders = {
   start: () => postgres.start(),
   stop: (mode) => postgres.stop(mode),
   kill: () => postgres.kill(),
+  promote: () => postgres.restartPromoted(),
   readonly: (on) => postgres.readOnly(on === "on"),
   freeze: () => postgres.freeze(),
   continue: () => postgres.resume(),

@@ -224,6 +224,16 @@ class Postgres {
     return standby;
   }
 
+  /** Starts again as a server that was promoted, with a timeline of its own. */
+  async restartPromoted() {
+    const signal = path.join(this.data, "recovery.signal");
+    for (const [name, value] of [["restore_command", "false"], ["hot_standby", "off"]]) this.set(name, value);
+    await this.stop();
+    fs.writeFileSync(signal, "");
+    if (user) fs.chownSync(signal, user.uid, user.gid);
+    await this.start();
+  }
+
   /** Promotes this standby, and removes the setting that waits for a standby of its own. */
   promote() {
     this.query("ALTER SYSTEM RESET synchronous_standby_names");

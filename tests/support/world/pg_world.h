@@ -22,7 +22,7 @@ const char *pg_world_relay_url(void);
  * rows by `;`. Valid until the next order. */
 const char *pg_world_ask(const char *sql);
 
-/* Gives an order to the server: "stop immediate", "stop fast", "kill", "start",
+/* Gives an order to the server: "stop immediate", "stop fast", "kill", "start", "promote",
  * "readonly on", "freeze", "continue", "endbackends kill commit_v101"; or to the relay:
  * "hold client", "pass", "refuse", "accept". Returns the result, valid until the next
  * order. */

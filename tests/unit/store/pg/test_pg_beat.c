@@ -19,11 +19,13 @@ struct process {
     struct store_leave leave;
     struct store_forget forget;
     struct store_recount recount;
+    struct store_renew renew;
     struct store_gateway others[8]; /* as in the last beat */
     bool done, closed;
     unsigned moved;
-    bool told; /* the notice that another gateway has left arrived */
-    bool cut;  /* the connection for beats was lost */
+    bool told;     /* the notice that another gateway has left arrived */
+    bool cut;      /* the connection for beats was lost */
+    bool is_other; /* another server has become the primary one */
     bool registers;
     uint64_t successor; /* as in the notice that another gateway has left */
     enum store_status status;
@@ -61,6 +63,11 @@ static void on_left(void *owner, uint64_t successor)
 static void on_cut(void *owner)
 {
     ((struct process *)owner)->cut = true;
+}
+
+static void on_history(void *owner)
+{
+    ((struct process *)owner)->is_other = true;
 }
 
 static const char *peer_url; /* of the next process; NULL: none */
@@ -604,6 +611,63 @@ static void another_history_has_the_positions_of_the_lead(void **state)
     assert_true(position_of(b, ENV_A).stored > 0);
 }
 
+static void on_renewed(struct store_renew *req, enum store_status status)
+{
+    struct process *process = container_of(req, struct process, renew);
+    process->status = status;
+    process->done = true;
+}
+
+static void renew(struct process *process)
+{
+    do {
+        process->done = false;
+        process->renew = (struct store_renew){ .done = on_renewed };
+        process->world.store->ops->renew(process->world.store, &process->renew);
+        wait_for(&process->done);
+    } while (process->status == STORE_FAILED);
+}
+
+static bool has_epoch(const struct process *process)
+{
+    return !strcmp(process->renew.epoch, process->world.store->epoch);
+}
+
+/* It takes the lead at the new server, so the lead holds. But memory is of the old one. */
+static void leader_that_asks_for_the_epoch_is_told_of_a_promotion(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a");
+    a->world.store->on_history = on_history;
+    a->world.store->history_owner = a;
+    renew(a);
+    assert_true(has_epoch(a) && !a->renew.is_other);
+    assert_int_equal(take(a, NULL), STORE_OK);
+    pg_world_order("promote");
+    while (!a->is_other && !a->moved)
+        uv_run(&scene.loop, UV_RUN_ONCE);
+    assert_int_equal(a->moved, 0);
+    renew(a);
+    assert_true(!has_epoch(a) && a->renew.is_other);
+    a->world.store->ops->begin_history(a->world.store, a->renew.epoch);
+    renew(a);
+    assert_true(has_epoch(a) && !a->renew.is_other);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 1, "a")), STORE_OK);
+    assert_int_equal(a->moved, 0);
+}
+
+/* It has written, so what it acknowledged may be lost. */
+static void leader_that_writes_loses_the_lead_by_a_promotion(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a");
+    assert_int_equal(take(a, NULL), STORE_OK);
+    pg_world_order("promote");
+    while (!a->moved)
+        uv_run(&scene.loop, UV_RUN_ONCE);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 1, "a")), STORE_MOVED);
+}
+
 /* ---- a connection that is cut at each message ---- */
 
 /* The request ends with some result, and the next request gets the right one. */
@@ -687,6 +751,8 @@ int main(void)
         TEST(recount_leaves_the_positions_of_led_environments),
         TEST(another_history_forgets_the_positions_until_a_recount),
         TEST(another_history_has_the_positions_of_the_lead),
+        TEST(leader_that_asks_for_the_epoch_is_told_of_a_promotion),
+        TEST(leader_that_writes_loses_the_lead_by_a_promotion),
         TEST(beat_cut_at_any_message_fails_and_the_next_one_works),
         TEST(take_cut_at_any_message_is_retried),
         TEST(silent_database_is_reported),
