@@ -35,7 +35,7 @@ const needs = (task, concurrencyKey) => ({
 class Persistent {
   constructor(url, t) {
     this.http = new HttpClient(url, key);
-    t.after(() => { this.isOver = true; });
+    t.after(() => { this.isOver = true; this.http.close(); });
   }
 
   async call(method, target, { body, headers, ...more } = {}) {
@@ -108,7 +108,7 @@ class Pushes {
   }
 
   async pushOn(name) {
-    for (let n = 0; !this.stopped; n++) {
+    for (let n = 0; !this.stopped && !this.gateway.isOver; n++) {
       const push = { name, request: randomUUID(), idempotencyKey: n % 2 ? randomUUID() : undefined }, answer = [push, await this.send(push)];
       this.answered.push(answer);
       if (n % 5 === 0) assert.equal((await this.gateway.post(`/api/v2/runs/${answer[1]}/cancel`, {})).status, 200);
@@ -141,7 +141,7 @@ for (const isFollowed of [false, true]) {
     const count = (slots, change) => held.set(slots, (held.get(slots) ?? 0) + change);
     let ended = 0, longest = 0, isOver = false, rest = false;
     async function work() {
-      while (ended < RUNS || !isOver) {
+      while (!gateway.isOver && (ended < RUNS || !isOver)) { // also after a failure
         const began = performance.now(), attempt = !rest && await worker.dequeue();
         if (!attempt) { await sleep(20 + Math.random() * 20); continue; } // most ask in vain, and another may be the next
         const needed = needs(...triggered.get(attempt.id) ?? ["rated"]);
@@ -168,7 +168,7 @@ for (const isFollowed of [false, true]) {
       bounds.set(name, to);
     }
     async function changeLimits() {
-      while (ended < RUNS) {
+      while (!gateway.isOver && ended < RUNS) {
         await change("shared", 2, 4, "override", { total: 4 });
         await sleep(50);
         await change("shared", 4, 1, "override", { total: 1 });

@@ -72,10 +72,15 @@ export async function startTwoGateways(t, { isFollowed = false, options = [], ..
   return { postgres, gateways, leader, other, isFollowed, ...await (isFollowed ? startHaproxy : startPairProxy)(t, gateways) };
 }
 
-export const standsBy = (gateway) => until(async () => {
-  const { status, text } = await gateway.http.request("GET", "/readyz").catch(() => ({}));
-  return status === 503 && text.includes("standby");
-}, { what: `${gateway.name} stands by`, timeoutMs: 60_000 });
+export async function standsBy(gateway) {
+  let last = {};
+  await until(async () => {
+    last = await gateway.http.request("GET", "/readyz").catch(() => ({}));
+    return last.status === 503 && last.text.includes("standby");
+  }, { what: `${gateway.name} stands by`, timeoutMs: 60_000 }).catch((error) => {
+    throw new Error(`${error.message}; it answers ${last.status} ${last.text}\n${gateway.stderr.slice(-3000)}`);
+  });
+}
 
 /** A subscriber behind the proxy, which reconnects by itself until leave() is called. */
 export async function follow({ port, key = keys.prod, filter, everyMs = 50 }) {
