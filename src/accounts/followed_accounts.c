@@ -35,6 +35,7 @@ struct followed_accounts {
     unsigned round;    /* counts the reads of all documents */
     bool are_there;    /* they were settled once */
     bool are_of_other; /* followed_accounts_begin_history: what is staged may be older */
+    bool lacks_key; /* a document was sealed with an encryption key that the vault lacks */
     uint32_t reported; /* of the first time: the last environment that was reported */
 };
 
@@ -61,6 +62,11 @@ struct followed_accounts *followed_accounts_create(struct loop *loop,
 bool followed_accounts_are_there(const struct followed_accounts *followed)
 {
     return followed->are_there;
+}
+
+bool followed_accounts_lack_key(const struct followed_accounts *followed)
+{
+    return followed->lacks_key;
 }
 
 /* ---- staging ---- */
@@ -208,17 +214,20 @@ void followed_accounts_end_read(struct followed_accounts *followed)
 
 /* ---- putting into effect ---- */
 
-/* The leader may have sealed the keys again, with the next key. */
+/* The leader may have sealed the keys again: with the next key, or with one that the vault
+ * lacks. */
 static void follow_rotation(struct followed_accounts *followed,
                             const struct document *document)
 {
     struct vault *vault = accounts_vault(followed->accounts);
-    if (document->kind != DOC_KEY || !document->body || !vault_has_next(vault))
+    if (document->kind != DOC_KEY || !document->body)
         return;
     json_t *body = json_tree_read(bytes_slice(document->body), 0, NULL);
     const char *sealed = json_string_value(json_object_get(body, "sealed"));
-    if (sealed)
+    if (sealed) {
         vault_rotation_follow(vault, slice_of(sealed));
+        followed->lacks_key |= !vault_has_key_of(vault, slice_of(sealed));
+    }
     json_decref(body);
 }
 

@@ -48,5 +48,9 @@ void followed_accounts_end_read(struct followed_accounts *followed);
 enum err followed_accounts_settle(struct followed_accounts *followed, bool *more,
                                   struct failure *why);
 
+/* Returns true if the leader has rotated the encryption key, and this gateway lacks the new one:
+ * it could neither read nor store what is sealed. */
+bool followed_accounts_lack_key(const struct followed_accounts *followed);
+
 /* Returns true once the accounts of a database are in effect. */
 bool followed_accounts_are_there(const struct followed_accounts *followed);

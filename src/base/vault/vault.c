@@ -474,6 +474,13 @@ bool vault_is_sealed_with_next(const struct vault *vault, struct slice sealed)
            !memcmp(id, vault->next.id, KEY_ID_LEN);
 }
 
+bool vault_has_key_of(const struct vault *vault, struct slice sealed)
+{
+    unsigned char id[KEY_ID_LEN];
+    return !read_id(sealed, id) || !memcmp(id, vault->key.id, KEY_ID_LEN) ||
+           vault_is_sealed_with_next(vault, sealed);
+}
+
 enum err vault_explain(const struct vault *vault, struct slice sealed, const char *what,
                        struct failure *why)
 {

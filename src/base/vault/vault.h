@@ -96,6 +96,9 @@ enum err vault_rotation_save(const struct vault *vault, struct failure *why);
 bool vault_is_free(const struct vault *vault);
 
 bool vault_is_sealed_with_next(const struct vault *vault, struct slice sealed);
+
+/* Returns false if the value was sealed with a key that the vault does not have. */
+bool vault_has_key_of(const struct vault *vault, struct slice sealed);
 void vault_seal_with_next(const struct vault *vault, struct slice context,
                           struct slice plain, struct buf *out);
 

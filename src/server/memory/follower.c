@@ -128,7 +128,8 @@ static void on_trust_due(struct timer *timer)
 
 static void on_unknown(void *owner)
 {
-    leading_refrain(((struct follower *)owner)->options.leading);
+    leading_refrain(((struct follower *)owner)->options.leading,
+                    "the leader has stored a value that this version does not know");
 }
 
 static void on_silent(void *owner)
@@ -221,10 +222,20 @@ static enum err take_document(void *owner, const struct document *document,
     return OK;
 }
 
+static enum err settle(struct follower *follower, bool *more, struct failure *why)
+{
+    enum err status = followed_accounts_settle(follower->accounts, more, why);
+    if (followed_accounts_lack_key(follower->accounts))
+        leading_refrain(follower->options.leading,
+                        "the leader has rotated the encryption key, and this gateway does "
+                        "not have the new one");
+    return status;
+}
+
 static enum err on_documents_end(void *owner, struct failure *why)
 {
     bool more = false;
-    return followed_accounts_settle(((struct follower *)owner)->accounts, &more, why);
+    return settle(owner, &more, why);
 }
 
 static void end_reading(struct follower *follower, enum err status)
@@ -244,8 +255,7 @@ static void settle_some(struct deferred *settling)
     bool more = false;
     enum err status = ERR_DRAINING;
     if (!follower->ended)
-        status =
-            followed_accounts_settle(follower->accounts, &more, &follower->documents.why);
+        status = settle(follower, &more, &follower->documents.why);
     if (more)
         loop_defer(follower->loop, settling);
     else

@@ -59,7 +59,7 @@ struct leading {
     struct observation observation;
     enum state state;
     bool stopped, draining;
-    bool refrains; /* leading_refrain was called */
+    const char *refrains; /* the reason of leading_refrain; NULL: it was not called */
     bool moved; /* a commit found that another gateway leads; the next beat finds out who */
     struct timer timer; /* for the next beat */
     uint32_t beat_kind;
@@ -153,6 +153,8 @@ static void on_taken(struct store_lead *lead, enum store_status status)
         leading->state = LOADING;
         log_info("leads", "before", leading->dead.id ? leading->dead.name : "none", NULL);
         loop_defer(leading->loop, &leading->turn);
+        if (leading->refrains)
+            lose(leading, leading->refrains, false);
     } else {
         leading->state = STANDBY;
     }
@@ -531,12 +533,14 @@ void leading_ask_successor(struct leading *leading)
     beat_at_once(leading);
 }
 
-void leading_refrain(struct leading *leading)
+void leading_refrain(struct leading *leading, const char *reason)
 {
     if (leading->refrains)
         return;
-    leading->refrains = true;
-    log_warn("a later version leads; this gateway follows, and will not lead", NULL);
+    leading->refrains = reason;
+    log_warn("this gateway follows, and will not lead", "reason", reason, NULL);
+    if (leading->state == LOADING)
+        lose(leading, reason, false);
 }
 
 bool leading_asks_successor(const struct leading *leading)

@@ -60,9 +60,10 @@ void leading_stop(struct leading *leading);
  * its last beat. That of a standby reports to a leader that it is not a successor. */
 void leading_drain(struct leading *leading);
 
-/* This gateway stands by, and does not take the lead any more: it could not store all that
- * the leader writes. Other gateways see it as one that drains. Further calls have no effect. */
-void leading_refrain(struct leading *leading);
+/* This gateway does not take the lead any more, because it could not store all that the leader
+ * writes; the reason is not copied. Other gateways see it as one that drains. If it has taken the
+ * lead, and does not serve yet, it loses it. Further calls have no effect. */
+void leading_refrain(struct leading *leading, const char *reason);
 
 /* Sends another beat at once, if the process drains and leads: its successor may drain by
  * now. */

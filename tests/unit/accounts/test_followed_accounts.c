@@ -6,11 +6,13 @@
 #include <stdlib.h>
 
 #include "accounts/followed_accounts.h"
+#include "base/json/json_tree.h"
 #include "base/mem.h"
 
 enum { CHANGES_MAX = 16, ENVIRONMENTS = 4, MANY = 100 };
 
 #define KEY_HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define OTHER_KEY_HEX "1f1e1d1c1b1a191817161514131211100f0e0d0c0b0a09080706050403020100"
 #define NOW INT64_C(1700000000000)
 
 struct scene {
@@ -309,6 +311,41 @@ static void environments_of_another_history_cannot_be_taken(void **state)
 
 /* ---- damage ---- */
 
+/* Takes a key of the first start again, sealed with the key of another vault. */
+static void take_resealed(struct scene *scene, const char *vault_key, uint32_t version)
+{
+    struct vault *vault;
+    struct failure why;
+    struct buf sealed = { 0 };
+    const struct document *document = NULL;
+    for (size_t i = 0; !document || document->kind != DOC_KEY; i++)
+        document = &scene->changes[i].document;
+    json_t *body = json_tree_read(bytes_slice(document->body), 0, NULL);
+    assert_int_equal(vault_open(slice_of(vault_key), NULL, &vault, &why), OK);
+    vault_seal(vault, slice_of("any"), slice_of("any"), &sealed);
+    json_object_set_new(body, "sealed", json_stringn(sealed.ptr, sealed.len));
+    char *text = json_dumps(body, JSON_COMPACT),
+         *name = mem_text(bytes_slice(document->name));
+    take(scene, DOC_KEY, name, text, version);
+    free(name);
+    free(text);
+    json_decref(body);
+    buf_finish(&sealed);
+    vault_close(vault);
+}
+
+static void rotation_with_a_key_that_is_missing_here_is_noticed(void **state)
+{
+    struct scene *scene = *state;
+    read_all(scene);
+    take_resealed(scene, KEY_HEX, 2);
+    settle(scene);
+    assert_false(followed_accounts_lack_key(scene->followed));
+    take_resealed(scene, OTHER_KEY_HEX, 3);
+    settle(scene);
+    assert_true(followed_accounts_lack_key(scene->followed));
+}
+
 static void damaged_document_is_refused_by_each_read(void **state)
 {
     struct scene *scene = *state;
@@ -358,6 +395,7 @@ int main(void)
         TEST(documents_that_the_database_lacks_are_removed),
         TEST(branch_that_was_removed_meanwhile_has_ended),
         TEST(project_that_was_removed_meanwhile_has_ended),
+        TEST(rotation_with_a_key_that_is_missing_here_is_noticed),
         TEST(damaged_document_is_refused_by_each_read),
         TEST(staged_documents_are_forgotten_by_the_next_read),
     };

@@ -251,7 +251,7 @@ static void gateway_that_cannot_store_everything_leaves_the_lead_to_others(void 
     (void)state;
     struct process *a = start_and_lead("a"), *b = start("b", &several);
     pass(1000);
-    leading_refrain(b->leading);
+    leading_refrain(b->leading, "it is of an earlier version");
     pass(2000);
     assert_false(leading_has_successor(a->leading));
     struct process *c = start("c", &several);
@@ -262,6 +262,18 @@ static void gateway_that_cannot_store_everything_leaves_the_lead_to_others(void 
     pass(10000);
     assert_int_equal(b->taken, 0);
     assert_int_equal(c->taken, 1);
+}
+
+static void gateway_that_finds_out_while_it_loads_loses_the_lead(void **state)
+{
+    (void)state;
+    struct process *a = start("a", &several);
+    pass(10000);
+    assert_int_equal(a->taken, 1);
+    leading_refrain(a->leading, "it lacks the encryption key");
+    pass(1000);
+    assert_int_equal(a->lost, 1);
+    assert_false(a->for_good);
 }
 
 static void gateway_with_a_wrong_clock_does_not_take_the_lead(void **state)
@@ -313,6 +325,7 @@ int main(void)
         TEST(gateway_whose_row_is_gone_joins_again),
         TEST(draining_gateway_does_not_take_the_lead),
         TEST(gateway_that_cannot_store_everything_leaves_the_lead_to_others),
+        TEST(gateway_that_finds_out_while_it_loads_loses_the_lead),
         TEST(gateway_with_a_wrong_clock_does_not_take_the_lead),
         TEST(standby_knows_the_leader),
     };
