@@ -48,6 +48,10 @@ test("every gateway lists all of them, with their roles and lag", { timeout: 180
     assert.deepEqual(roles(JSON.parse(text).gateways), all);
     assert.match(text, /^[^\n]+\n$/);
   }
+  // A flood at a follower does not end its replication.
+  const statuses = await Promise.all(Array.from({ length: 3000 }, async () => (await b.getAsAdmin("/gateways")).status));
+  assert.ok(statuses.includes(200) && statuses.every((status) => status === 200 || status === 503), [...new Set(statuses)].join());
+  assert.doesNotMatch(b.stderr, /no longer follows/);
   await d.kill();
   const lost = await until(async () => (await listed(b)).find(({ name, role }) => name === "d" && role === "down"), { what: "d is down" });
   assert.equal(lost.reason, "no heartbeat");
@@ -150,7 +154,8 @@ test("subcommands at a follower are carried out by the leader", { timeout: 180_0
   assert.match(await output(b, "worker-token", "create", "--project", ref), /tr_/);
 
   // The same words are refused in the same way, and no log has a secret.
-  for (const words of [["keys", "rotate", "nowhere"], ["token", "revoke", "none"], ["org", "delete", "none", "--confirm", "none"]]) {
+  for (const words of [["keys", "rotate", "nowhere"], ["token", "revoke", "none"], ["org", "delete", "none", "--confirm", "none"],
+    ["project", "create", "N".repeat(3500)]]) {
     const [here, there] = [await run(leader, ...words), await run(b, ...words)];
     assert.notEqual(here.code, 0);
     assert.deepEqual([there.code, there.stderr.replaceAll(b.data, leader.data)], [here.code, here.stderr]);

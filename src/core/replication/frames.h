@@ -25,9 +25,9 @@ enum {
     REPL_VERSION = 2,
     REPL_VERSION_COMMANDS = 2, /* from this one on, a leader answers commands */
     REPL_POSITIONS_MAX = 1000, /* in one frame */
-    REPL_USES_MAX = 500,       /* in one frame */
-    REPL_PROGRAM_MAX = 32,     /* bytes of a program's version, with the terminating zero */
-    REPL_WHY_MAX = 128,        /* bytes of a reason, with the terminating zero */
+    REPL_USES_MAX = 20,    /* in one frame, which a leader of version 1 must take, too */
+    REPL_PROGRAM_MAX = 32, /* bytes of a program's version, with the terminating zero */
+    REPL_WHY_MAX = 128,    /* bytes of a reason, with the terminating zero */
     /* Marks of a run that travels with all its packets. */
     REPL_PACKETS = MARK_PAYLOAD | MARK_METADATA | MARK_OUTPUT,
 };

@@ -20,6 +20,7 @@ enum {
     SILENT_MS = REPLICA_SILENCE_MS / 2, /* without a beat, of a connection that has ended */
     UNNAMED_MS = 10 * 1000, /* a leader that has just joined names its peer_url in time */
     REPORT_MS = 1000,       /* between reports to the leader */
+    USES_AT_ONCE = 5,       /* frames with last uses per look */
 };
 
 struct following {
@@ -299,18 +300,26 @@ static void report(struct following *following)
     on_send(following, &frame);
 }
 
-static void report_uses(struct following *following)
+/* Returns true if there may be more. */
+static bool report_some_uses(struct following *following)
 {
     const struct following_options *options = &following->options;
     struct repl_use list[REPL_USES_MAX];
     struct repl_frame frame = { .kind = REPL_USES, .uses.list = list };
     if (!is_connected(following) || !options->uses)
-        return;
+        return false;
     frame.uses.count =
         options->uses(options->owner, !following->has_used, list, REPL_USES_MAX);
     following->has_used = true;
     if (frame.uses.count)
         on_send(following, &frame);
+    return frame.uses.count == REPL_USES_MAX;
+}
+
+static void report_uses(struct following *following)
+{
+    for (int i = 0; i < USES_AT_ONCE && report_some_uses(following); i++)
+        ;
 }
 
 static enum err explain_unconnected(const struct following *following, struct failure *why)
@@ -336,6 +345,8 @@ enum err following_command(struct following *following, struct leader_command *c
                        "the leading gateway \"%s\" is of an older version; run this on its "
                        "machine",
                        following->name);
+    if (!leader_commands_may_add(&following->commands, now_of(following)))
+        return explain(why, ERR_BUSY, "too many commands are in progress; try again");
     leader_commands_add(&following->commands, command, line, &frame);
     on_send(following, &frame);
     repl_frame_finish(&frame);

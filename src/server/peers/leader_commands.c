@@ -45,10 +45,28 @@ void leader_commands_init(struct leader_commands *commands, const struct vault *
     list_init(&commands->pending);
 }
 
+bool leader_commands_may_add(struct leader_commands *commands, int64_t now_ms)
+{
+    if (now_ms - commands->second_ms >= 1000) {
+        commands->second_ms = now_ms;
+        commands->in_second = 0;
+    }
+    return commands->count < LEADER_COMMANDS_MAX &&
+           commands->in_second < LEADER_COMMANDS_PER_S;
+}
+
+static void leave(struct leader_commands *commands, struct leader_command *command)
+{
+    list_remove(&command->link);
+    commands->count--;
+}
+
 void leader_commands_add(struct leader_commands *commands, struct leader_command *command,
                          struct slice line, struct repl_frame *frame)
 {
     command->number = ++commands->number;
+    commands->count++;
+    commands->in_second++;
     list_append(&commands->pending, &command->link);
     make_frame(commands->vault, REPL_COMMAND, command->number, line, frame);
 }
@@ -78,7 +96,7 @@ void leader_commands_take(struct leader_commands *commands,
     if (!command)
         return;
     enum err refused = open_frame(commands->vault, REPL_ANSWER, answer, &output);
-    list_remove(&command->link);
+    leave(commands, command);
     command->done(command, buf_slice(&output), refused ? lacks_key : NULL);
     secret_forget_buf(&output);
 }
@@ -88,7 +106,7 @@ void leader_commands_end(struct leader_commands *commands, const char *why)
     while (!list_empty(&commands->pending)) {
         struct leader_command *command =
             container_of(commands->pending.next, struct leader_command, link);
-        list_remove(&command->link);
+        leave(commands, command);
         command->done(command, (struct slice){ 0 }, why);
     }
 }

@@ -21,14 +21,23 @@ struct leader_command {
     struct list link; // leader_commands::pending
 };
 
+/* The leader cuts a follower that sends more than 1,000 messages a second. */
+enum { LEADER_COMMANDS_PER_S = 200, LEADER_COMMANDS_MAX = 64 /* in progress */ };
+
 /* The follower's side. */
 struct leader_commands {
     const struct vault *vault; /* borrowed */
     uint64_t number;           /* of the last one */
+    unsigned count;            /* of pending */
+    int64_t second_ms;         /* when the present second has begun */
+    unsigned in_second;        /* commands that were added in it */
     struct list pending;       // leader_command::link
 };
 
 void leader_commands_init(struct leader_commands *commands, const struct vault *vault);
+
+/* Returns false if there are too many commands. */
+bool leader_commands_may_add(struct leader_commands *commands, int64_t now_ms);
 
 /* Makes the frame of a command; the caller sends and finishes it. line is of the operator. */
 void leader_commands_add(struct leader_commands *commands, struct leader_command *command,

@@ -25,8 +25,9 @@ enum {
     PEER_HANDSHAKE_MS = 5 * 1000, /* from the opened WebSocket to both proofs */
     PEER_ID_LEN = 8,
     PEER_OPENING_LEN = PEER_RANDOM_LEN + PEER_ID_LEN,
-    /* Decoded bytes of the longest message of a follower; its frames are hello and ask. */
-    PEER_TEXT_MAX = 1024,
+    /* Decoded bytes of the longest message of a follower: an operator's command. Leaders before
+     * the version of commands take 1,024. */
+    PEER_TEXT_MAX = 8 * 1024,
 };
 
 /* Appends the statement of one side: its random bytes and its id. */

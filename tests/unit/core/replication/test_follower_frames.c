@@ -58,6 +58,21 @@ static void frames_for_operators_are_read_as_they_were_written(void **state)
     }
 }
 
+/* A leader of version 1 skips the frame, but cuts a follower whose message is longer. */
+static void most_uses_of_a_frame_are_short_enough_for_any_leader(void **state)
+{
+    enum { MESSAGE_MAX = 1024 - 16 /* its MAC */ };
+    struct repl_use list[REPL_USES_MAX] = { 0 };
+    struct repl_frame uses = { .kind = REPL_USES, .uses = { list, REPL_USES_MAX } };
+    struct buf out = { 0 };
+    (void)state;
+    for (size_t i = 0; i < REPL_USES_MAX; i++)
+        list[i].used_at = INT64_MAX;
+    repl_write(&uses, &out);
+    assert_true(out.len <= MESSAGE_MAX);
+    buf_finish(&out);
+}
+
 /* A list of hashes of which one is too short. */
 static void malformed_uses_are_rejected(void **state)
 {
@@ -93,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_for_operators_are_read_as_they_were_written),
+        cmocka_unit_test(most_uses_of_a_frame_are_short_enough_for_any_leader),
         cmocka_unit_test(malformed_uses_are_rejected),
         cmocka_unit_test(impossible_reports_and_commands_are_rejected),
     };

@@ -67,6 +67,36 @@ static void each_command_gets_its_own_output_once(void **state)
     vault_close(vault);
 }
 
+static void add(struct leader_commands *commands, struct command *command)
+{
+    struct repl_frame frame;
+    command->command.done = on_done;
+    leader_commands_add(commands, &command->command, SLICE("[]"), &frame);
+    repl_frame_finish(&frame);
+}
+
+/* The leader would cut the replication of a follower that sends too much. */
+static void floods_are_refused(void **state)
+{
+    struct vault *vault = open_vault(KEY);
+    struct leader_commands commands;
+    struct command all[LEADER_COMMANDS_MAX] = { 0 }, one = { 0 };
+    unsigned sent = 0;
+    (void)state;
+    leader_commands_init(&commands, vault);
+    for (; leader_commands_may_add(&commands, 5000); sent++)
+        add(&commands, &all[sent]);
+    assert_int_equal(sent, LEADER_COMMANDS_MAX);
+    leader_commands_end(&commands, "lost");
+    for (; leader_commands_may_add(&commands, 5999); sent++) {
+        add(&commands, &one);
+        answer(&commands, vault, commands.number, "done");
+    }
+    assert_int_equal(sent, LEADER_COMMANDS_PER_S);
+    assert_true(leader_commands_may_add(&commands, 6000));
+    vault_close(vault);
+}
+
 static void text_of_another_key_number_or_direction_does_not_open(void **state)
 {
     struct vault *vault = open_vault(KEY), *other = open_vault(OTHER);
@@ -114,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_command_gets_its_own_output_once),
+        cmocka_unit_test(floods_are_refused),
         cmocka_unit_test(text_of_another_key_number_or_direction_does_not_open),
         cmocka_unit_test(commands_end_with_the_connection),
     };

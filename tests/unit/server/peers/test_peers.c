@@ -5,8 +5,10 @@
 #include <uv.h>
 
 #include "base/log.h"
+#include "server/operator/operator_call.h"
 #include "server/peers/peer_link.h"
 #include "server/peers/peer_server.h"
+#include "server/peers/peer_wire.h"
 
 #define KEY "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
 #define OTHER "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1"
@@ -227,6 +229,19 @@ static void messages_go_both_ways_once_both_have_proved_the_key(void **state)
     assert_memory_equal(follower->heard.ptr, "onetwo", 6);
 }
 
+static void message_with_the_longest_command_arrives(void **state)
+{
+    (void)state;
+    char command[PEER_TEXT_MAX - PEER_MAC_LEN];
+    memset(command, 'x', sizeof(command));
+    assert_true(sizeof(command) > OPERATOR_LINE_MAX + 2 * OPERATOR_ACTOR_MAX + 512);
+    start_leader(0);
+    struct follower *follower = follow(0);
+    peer_link_send(follower->link, (struct slice){ command, sizeof(command) });
+    until_heard(&scene.heard, sizeof(command));
+    assert_memory_equal(scene.heard.ptr, command, sizeof(command));
+}
+
 static void message_is_shared_by_followers(void **state)
 {
     (void)state;
@@ -328,6 +343,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
     const struct CMUnitTest tests[] = {
         TEST(messages_go_both_ways_once_both_have_proved_the_key),
+        TEST(message_with_the_longest_command_arrives),
         TEST(message_is_shared_by_followers),
         TEST(follower_with_another_key_is_refused),
         TEST(follower_proves_both_keys_of_a_rotation),
