@@ -337,3 +337,17 @@ test("behind HAProxy, three gateways serve every call while each of them is kill
   const leader = (await Promise.all(gateways.map((gateway) => gateway.leads()))).indexOf(true);
   for (const gateway of [...gateways.filter((_, at) => at !== leader), gateways[leader]]) await gateway.stop();
 });
+
+test("calls that arrive at a leader that stops are carried out by the next one", { timeout: 120_000 }, async (t) => {
+  const { postgres, gateways, leader } = await startFollowers(t), writers = new Writers(`http://127.0.0.1:${leader.port}`, { clients: 8 });
+  t.after(() => writers.giveUp());
+  await writers.untilServed();
+  await leader.stop();
+  await leader.restart({ ready: false });
+  await writers.untilServed();
+  await writers.stop();
+  writers.judge(postgres);
+  assert.doesNotMatch([...writers.refusals.keys()].join(), /draining/);
+  await follows(leader);
+  for (const one of gateways) await one.stop();
+});

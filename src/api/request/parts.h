@@ -43,6 +43,7 @@ struct api {
     bool serves_on;          /* not ready, but connected clients are served */
     bool may_lead_soon;      /* not ready yet; calls are held until it is */
     bool follows;            /* not ready, but serves routes with route::follows */
+    bool hands_over;         /* drains; calls wait for the gateway that leads next */
     struct early_calls *early_calls;
     struct forwarding *forwarding;
     struct unknown_credentials unknown_credentials; /* while it follows */

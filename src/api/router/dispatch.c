@@ -323,12 +323,13 @@ static bool is_early(const struct api_call *call)
 }
 
 /* Returns true if the call is for the gateway that leads, and this one does not. A follower
- * that drains still passes such calls on: a proxy may notice the drain a moment later. */
+ * that drains still passes such calls on, as does a leader that hands over: a proxy may notice
+ * the drain a moment later. */
 static bool is_leaders(const struct api_call *call)
 {
     const struct api *api = call->api;
     const struct route *route = call->route;
-    bool leads = !api->may_lead_soon && !api->follows;
+    bool leads = !api->may_lead_soon && !api->follows && !api->hands_over;
     if (leads || call->x->admin || call->x->relayed)
         return false;
     if (!route)

@@ -324,10 +324,11 @@ static void try_again(struct forwarded *forwarded)
 
 static void end_without_response(struct forwarded *forwarded, const char *why)
 {
+    bool is_refused_by_next = forwarded->all->api->hands_over && !forwarded->relay.was_sent;
     forwarded->was_sent |= forwarded->relay.was_sent;
     if (forwarded->call->x->gone)
         end_gone(forwarded);
-    else if (forwarded->relay.leaves)
+    else if (forwarded->relay.leaves && !is_refused_by_next)
         refuse(forwarded, "draining");
     else if (may_try_again(forwarded))
         try_again(forwarded);
@@ -414,10 +415,14 @@ static enum err begin_relay(struct forwarded *forwarded, struct relay_pool *pool
     return relay_begin(pool, &forwarded->relay, &request, &relay_ops, why);
 }
 
+static void on_drain(struct api_call *call);
+
 /* Sends what is kept of the body, and lets the rest come. */
 static void send_kept(struct forwarded *forwarded)
 {
     forwarded->state = FORWARDED_SENT;
+    if (list_empty(&forwarded->call->held))
+        api_hold(forwarded->call, on_drain);
     if (forwarded->relay.is_muxed)
         return;
     relay_write(&forwarded->relay, forwarded->is_brief ? forwarded->call->x->body
@@ -626,6 +631,9 @@ static void on_drain(struct api_call *call)
 {
     struct forwarded *forwarded = call->forwarded;
     bool is_slow = call->x->slow_body && !forwarded->complete;
+    if (call->api->hands_over &&
+        (forwarded->state == FORWARDED_WAITS || forwarded->is_brief))
+        return; /* the next leader responds soon */
     if (forwarded->state == FORWARDED_WAITS || (is_slow && !is_streaming(forwarded)))
         refuse(forwarded, "draining");
     else if (forwarded->complete && !forwarded->is_sized)
@@ -725,6 +733,15 @@ void forwarding_destroy(struct forwarding *forwarding)
     buf_finish(&forwarding->target);
     buf_finish(&forwarding->note);
     free(forwarding);
+}
+
+void forwarding_refuse(struct forwarding *forwarding, const char *why)
+{
+    list_each (link, &forwarding->calls) {
+        struct forwarded *forwarded = container_of(link, struct forwarded, link);
+        if (forwarded->state == FORWARDED_WAITS || forwarded->state == FORWARDED_COLLECTS)
+            refuse(forwarded, why);
+    }
 }
 
 void forwarding_stop(struct forwarding *forwarding)

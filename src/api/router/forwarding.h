@@ -36,5 +36,8 @@ void forwarding_take_end(struct api_call *call);
 /* A gateway leads, maybe this one: calls that wait need not wait longer. */
 void forwarding_look(struct forwarding *forwarding);
 
+/* Refuses all calls that have not been sent to a leader. */
+void forwarding_refuse(struct forwarding *forwarding, const char *why);
+
 /* Ends all calls now, because this gateway stops. */
 void forwarding_stop(struct forwarding *forwarding);

@@ -266,6 +266,26 @@ void api_end_doubt(struct api *api)
     forwarding_look(api->forwarding);
 }
 
+void api_hand_over(struct api *api)
+{
+    api->hands_over = api->options.leader;
+}
+
+void api_end_hand_over(struct api *api)
+{
+    api->hands_over = false;
+    forwarding_refuse(api->forwarding, "draining");
+}
+
+void api_has_handed_over(struct api *api)
+{
+    const struct api_options *options = &api->options;
+    if (options->leader && options->leader(options->owner))
+        forwarding_look(api->forwarding);
+    else
+        api_end_hand_over(api);
+}
+
 void api_move(struct api *api)
 {
     sockets_move(api->sockets);

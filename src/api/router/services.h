@@ -58,6 +58,17 @@ void api_send_floor(struct api *api, const struct environment *env);
  * otherwise. */
 void api_leave_leader(struct api *api);
 
+/* This gateway drains, and is about to hand over the lead: new calls that only a leader answers
+ * wait, and are forwarded to the next one. */
+void api_hand_over(struct api *api);
+
+/* The lead was handed over: those calls need not wait longer. They are refused if the next leader
+ * accepts none. */
+void api_has_handed_over(struct api *api);
+
+/* No gateway takes the lead: refuses those calls. */
+void api_end_hand_over(struct api *api);
+
 /* Refuses the calls that wait this way: another gateway leads, and will accept them when
  * they are repeated. */
 void api_refuse_early(struct api *api);

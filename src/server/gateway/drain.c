@@ -51,8 +51,10 @@ bool drain_begin(struct drain *drain)
         server_drain(drain->server);
     else
         refuse_clients(drain, "draining");
-    if (may_hand_over(drain))
+    if (may_hand_over(drain)) {
         drain->hand_over_by = hand_over_by < drain->until ? hand_over_by : drain->until;
+        api_hand_over(drain->api);
+    }
     drain->look_at = now + LOOK_AGAIN_MS;
     if (!drain->hand_over_by)
         drain_sockets(drain);
@@ -82,9 +84,9 @@ static bool waits_to_hand_over(struct drain *drain, bool idle)
     return !idle || !api_has_drained(drain->api) || api_stores_last(drain->api) || looks;
 }
 
-/* Clients that connect meanwhile are refused and retry: the sooner another gateway leads,
- * the better. So the lead is handed over first, once accepted writes are done; clients move
- * after that. */
+/* Clients that connect meanwhile are refused and retry, and calls wait for the next leader: the
+ * sooner another gateway leads, the better. So the lead is handed over first, once accepted
+ * writes are done; clients move after that. */
 enum handover drain_hand_over(struct drain *drain, bool idle)
 {
     if (!drain->hand_over_by)
@@ -95,6 +97,7 @@ enum handover drain_hand_over(struct drain *drain, bool idle)
     drain->hands_over = leading_has_successor(drain->leading);
     if (drain->hands_over)
         return HANDOVER_DUE;
+    api_end_hand_over(drain->api);
     drain_sockets(drain);
     return HANDOVER_NONE;
 }

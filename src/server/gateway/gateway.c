@@ -742,6 +742,7 @@ static void on_left(void *owner)
     stop_own_work(gateway);
     replication_end(gateway->replication, "the lead was handed over");
     metrics[M_LEADS] = 0;
+    api_has_handed_over(gateway->api);
     drain_sockets(&gateway->drain);
     look_at_drain_in(gateway, DRAIN_EVERY_MS);
 }

@@ -568,13 +568,27 @@ static void on_given_up(struct store_leave *leave, enum store_status status)
         leading->on_left(leading->options.owner);
 }
 
+/* Returns 0 if no other gateway accepts calls: then any of them may be the next. */
+static uint64_t choose_successor(const struct leading *leading)
+{
+    const struct observation *observation = &leading->observation;
+    for (size_t i = 0; i < observation->count; i++) {
+        const struct store_gateway *gateway = &observation->seen[i].gateway;
+        if (gateway->id != leading->me && !gateway->draining && gateway->peer_url[0] &&
+            observation_dead_in(observation, gateway->id, loop_boot_ms(leading->loop)))
+            return gateway->id;
+    }
+    return 0;
+}
+
 void leading_hand_over(struct leading *leading, void (*on_left_fn)(void *owner))
 {
     leading->state = LEFT;
     leading->on_left = on_left_fn;
     timers_clear(loop_timers(leading->loop), &leading->timer);
     timers_clear(loop_timers(leading->loop), &leading->doubt_timer);
-    leading->leave = (struct store_leave){ .done = on_given_up };
+    leading->leave =
+        (struct store_leave){ .successor = choose_successor(leading), .done = on_given_up };
     leading->store->ops->leave(leading->store, &leading->leave);
 }
 
@@ -665,6 +679,8 @@ uint64_t leading_me(const struct leading *leading)
 const struct store_gateway *leading_leader(const struct leading *leading)
 {
     bool other = leading->state == STANDBY && leading->last_leader != leading->me;
+    if (leading->state == LEFT)
+        return observation_find(&leading->observation, leading->leave.successor);
     return other ? observation_find(&leading->observation, leading->last_leader) : NULL;
 }
 

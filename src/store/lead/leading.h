@@ -106,7 +106,8 @@ uint64_t leading_me(const struct leading *leading);
  * response; 0: it does not, or doubts it. */
 int64_t leading_left_ms(const struct leading *leading);
 
-/* Returns the gateway that leads, as of the last response while this one stands by.
+/* Returns the gateway that leads, as of the last response while this one stands by; the one
+ * that takes the lead next, once this one has handed it over.
  *
  * NULL: this one leads, no gateway does, or the database has not responded yet. Valid until
  * the loop runs again. */
