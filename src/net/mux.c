@@ -84,22 +84,24 @@ bool mux_take(struct slice *items, struct mux_item *item)
 
 /* Returns the bytes of the message with its head, or of the head alone if it is incomplete;
  * 0: the message is too long. */
-static size_t length_of(struct slice bytes)
+static size_t length_of(const struct mux_reader *reader, struct slice bytes)
 {
+    size_t most = reader->most ? reader->most : MUX_MESSAGE_MAX;
     if (bytes.len < MUX_HEAD_LEN)
         return MUX_HEAD_LEN;
     size_t len = get_number(bytes.ptr, MUX_HEAD_LEN);
-    return len <= MUX_MESSAGE_MAX ? MUX_HEAD_LEN + len : 0;
+    return len <= most ? MUX_HEAD_LEN + len : 0;
 }
 
-static bool is_whole(struct slice bytes)
+static bool is_whole(const struct mux_reader *reader, struct slice bytes)
 {
-    return bytes.len >= MUX_HEAD_LEN && bytes.len >= length_of(bytes);
+    return bytes.len >= MUX_HEAD_LEN && bytes.len >= length_of(reader, bytes);
 }
 
-static enum mux_read give(struct slice whole, struct slice *message)
+static enum mux_read give(const struct mux_reader *reader, struct slice whole,
+                          struct slice *message)
 {
-    size_t len = length_of(whole);
+    size_t len = length_of(reader, whole);
     if (!len)
         return MUX_FAULT;
     *message = (struct slice){ whole.ptr + MUX_HEAD_LEN, len - MUX_HEAD_LEN };
@@ -117,7 +119,7 @@ static void keep(struct mux_reader *reader, struct slice *bytes, size_t len)
 static void complete(struct mux_reader *reader, struct slice *bytes)
 {
     for (int part = 0; part < 2; part++) {
-        size_t len = length_of(buf_slice(&reader->kept));
+        size_t len = length_of(reader, buf_slice(&reader->kept));
         if (len > reader->kept.len)
             keep(reader, bytes, len - reader->kept.len);
     }
@@ -131,16 +133,16 @@ enum mux_read mux_read(struct mux_reader *reader, struct slice *bytes,
     if (reader->used)
         buf_clear(&reader->kept);
     reader->used = 0;
-    if (!reader->kept.len && is_whole(*bytes)) {
+    if (!reader->kept.len && is_whole(reader, *bytes)) {
         struct slice whole = *bytes;
-        *bytes = slice_from(*bytes, length_of(whole));
-        return give(whole, message);
+        *bytes = slice_from(*bytes, length_of(reader, whole));
+        return give(reader, whole, message);
     }
     complete(reader, bytes);
-    if (!is_whole(buf_slice(&reader->kept)))
+    if (!is_whole(reader, buf_slice(&reader->kept)))
         return MUX_MORE;
     reader->used = reader->kept.len;
-    return give(buf_slice(&reader->kept), message);
+    return give(reader, buf_slice(&reader->kept), message);
 }
 
 void mux_reader_finish(struct mux_reader *reader)

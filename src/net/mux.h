@@ -18,6 +18,7 @@ enum {
     MUX_HEAD_LEN = 4,     /* of a message */
     MUX_FULL = 32 * 1024, /* above it, another message is begun */
     MUX_MESSAGE_MAX = 64 * 1024 * 1024,
+    MUX_CALLS_MAX = 1024 * 1024, /* of calls: they are read before their MAC is checked */
 };
 
 enum mux_kind { MUX_CALL = 1, MUX_ANSWER, MUX_LOST, MUX_LEFT };
@@ -47,6 +48,7 @@ bool mux_take(struct slice *items, struct mux_item *item);
 struct mux_reader {
     struct buf kept; /* the beginning of a message */
     size_t used;     /* bytes of kept that were returned */
+    size_t most;     /* bytes of a message; 0: MUX_MESSAGE_MAX */
 };
 
 enum mux_read { MUX_MORE, MUX_MESSAGE, MUX_FAULT };

@@ -193,6 +193,7 @@ void muxed_calls_open(struct loop *loop, struct server *server, struct exchange 
     all->server = server;
     all->mac = mac;
     all->peer = bytes_create(slice_of(x->peer));
+    all->reader.most = MUX_CALLS_MAX;
     all->later.fn = on_later;
     list_init(&all->later.link);
     list_init(&all->calls);

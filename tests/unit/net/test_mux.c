@@ -104,10 +104,11 @@ static void truncated_and_unknown_items_are_refused(void **state)
 
 static void a_message_that_is_too_long_is_refused(void **state)
 {
-    static const size_t lengths[] = { MUX_MESSAGE_MAX + 1, UINT32_MAX };
+    static const size_t lengths[] = { MUX_MESSAGE_MAX + 1, UINT32_MAX, MUX_CALLS_MAX + 1 };
+    static const size_t mosts[] = { 0, 0, MUX_CALLS_MAX };
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        struct mux_reader reader = { 0 };
+    for (size_t i = 0; i < 3; i++) {
+        struct mux_reader reader = { .most = mosts[i] };
         unsigned char head[MUX_HEAD_LEN];
         struct slice message, first = { (const char *)head, 1 },
                               rest = { (const char *)head + 1, sizeof(head) - 1 };
