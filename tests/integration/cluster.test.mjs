@@ -193,8 +193,16 @@ test("the encryption key is replaced while clients write: with both keys, rotate
   await stranger.restart({ env: { RUNCAST_ENCRYPTION_KEY: old }, ready: false });
   assert.equal((await stranger.ended()).code, 1);
   assert.match(stranger.stderr, /give all gateways of a database the same key/);
-  const rest = gateways.filter((one) => one !== stranger), last = await leads(rest);
-  for (const one of [...rest.filter((one) => one !== last), last]) await one.stop();
+  const rest = gateways.filter((one) => one !== stranger), last = await leads(rest), [follower] = rest.filter((one) => one !== last);
+  const rotated = await runProgram(["vault", "rotate", "--data", last.data], { env: { RUNCAST_NEXT_ENCRYPTION_KEY: "70".repeat(32) } });
+  assert.equal(rotated.code, 0, rotated.all);
+  await until(() => /will not lead.*encryption key/.test(follower.stderr), { what: "the follower without the new key refrains from leading" });
+  const listed = async () => JSON.parse((await runProgram(["gateways", "--json", "--data", last.data])).stdout).gateways ?? [];
+  await until(async () => (await listed()).some(({ name, reason }) => name === follower.name && /lead/.test(reason)), { what: "the leader knows" });
+  assert.equal((await runProgram(["lead", follower.name, "--data", last.data])).code, 1);
+  assert.ok(await last.leads());
+  await follower.stop();
+  await last.stop();
 });
 
 test("a gateway that stands by returns 404 to a proxy that asks for it, and logs neither status", async (t) => {

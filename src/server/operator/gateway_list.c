@@ -86,7 +86,7 @@ static struct listed judge(const struct gateway_list *list,
     else
         stand_by(&listed, "stands by", "not connected; its log has the reason");
     if (!is_dead && gateway->draining)
-        listed.reason = "draining, or too old to lead";
+        listed.reason = "drains, or will not lead; its log has the reason";
     return listed;
 }
 
