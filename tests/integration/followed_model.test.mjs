@@ -18,9 +18,10 @@ import { WatchMirror } from "../support/js/watch_mirror.mjs";
 const operations = Number(process.env.OPS ?? (process.env.TESTS_IN_FULL ? 3000 : 1200)), rounds = 3;
 const filters = [{ all: true }, { tags: ["t0"] }, { tags: ["t1", "t2"] }, { tags: ["t3"], task: ["worked", "waiting"] }, { tags: ["t4"] }];
 
-/** A live list with counts. Each connection begins with the whole list. */
+/** A live list with counts. Each connection begins with the whole list. A gateway that was in doubt for 5 s refuses the list; then
+ *  this client reconnects. */
 class Lister {
-  constructor(name, options, request, wants) { Object.assign(this, { name, options, request, wants, notes: [], seqs: {}, last: {}, syncs: 0 }); }
+  constructor(name, options, request, wants) { Object.assign(this, { name, options, request, wants, notes: [], seqs: {}, last: {}, syncs: 0, errors: [] }); }
 
   async connect() {
     const { port, token } = this.options, mirror = new WatchMirror(this.request.limit);
@@ -37,6 +38,8 @@ class Lister {
   }
 
   #take(message, mirror) {
+    if (message.op === "error" && message.code === "limit") return void this.cut();
+    if (message.op === "error") this.errors.push(message);
     if (message.op !== "list" && message.op !== "counts") return;
     if (message.op === "list" && !mirror.take(message)) return;
     const shown = message.op === "counts" ? message.byStatus : [...mirror.runs].map(([id, { version }]) => `${id} ${version}`).sort();

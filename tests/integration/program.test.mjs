@@ -232,7 +232,7 @@ describe("first keys", () => {
     const data = inFolder();
     const end = await runProgram(["keys", "--data", data]);
     assert.equal(end.code, 1);
-    assert.match(end.stderr, new RegExp(`no runcast data in ${data}; name the data directory with --data, and a PostgreSQL with RUNCAST_DATABASE`));
+    assert.match(end.stderr, new RegExp(`no runcast data in ${data}, and no gateway serves it; start its gateway, or name another data directory with --data`));
     assert.equal(fs.existsSync(data), false);
   });
 });
