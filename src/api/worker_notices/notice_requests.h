@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
-#include "net/http/socket_packet.h"
+#include "net/socket_packet.h"
 
 enum { NOTICE_REQUESTS_MAX = 10000 };
 

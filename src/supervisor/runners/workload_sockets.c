@@ -5,8 +5,8 @@
 #include "supervisor/runners/workload_sockets.h"
 
 #include "base/mem.h"
-#include "net/http/socket_packet.h"
 #include "net/http/ws.h"
+#include "net/socket_packet.h"
 
 enum {
     PING_MS = 25 * 1000,

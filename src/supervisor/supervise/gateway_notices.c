@@ -4,7 +4,7 @@
 #include "base/json/scan.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/http/socket_packet.h"
+#include "net/socket_packet.h"
 
 enum { PAUSE_MS = 500, PAUSE_MAX_MS = 10 * 1000 };
 

@@ -1,5 +1,5 @@
 /* socket_packet.c - reads one packet, front to back, and writes packets. */
-#include "net/http/socket_packet.h"
+#include "net/socket_packet.h"
 
 #include "base/json/scan.h"
 #include "base/text.h"

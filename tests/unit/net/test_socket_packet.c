@@ -1,5 +1,5 @@
 /* socket_packet: the packets that either side of a Socket.IO connection may send. */
-#include "net/http/socket_packet.h"
+#include "net/socket_packet.h"
 #include "tests/support/world/unit.h"
 
 static const struct {
