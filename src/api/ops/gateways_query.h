@@ -8,8 +8,8 @@
 /* Embedded in a call. */
 struct gateways_query {
     bool has_addresses; /* for operators */
-    /* Called once, maybe at once. json: {"gateways": […]}, borrowed; why: NULL, or the reason
-     * why there is no list. */
+    /* Called once, maybe within list_gateways. json: {"gateways": […]}, borrowed. why: the
+     * reason of a failure; NULL: json is the list. */
     void (*done)(struct gateways_query *query, struct slice json, const char *why);
 };
 

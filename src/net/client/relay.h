@@ -81,7 +81,7 @@ struct relay_request {
     const struct http_header *headers; /* all but those that frame the body */
     size_t header_count;
     bool chunked;      /* the length of the body is unknown */
-    bool has_length;   /* if neither is set, there is no body */
+    bool has_length;   /* neither set: the request has no body */
     uint64_t length;   /* of the body */
     bool upgrades;     /* the response may be 101; the headers ask for it */
     struct slice note; /* for relay_greeter::sign */

@@ -32,7 +32,7 @@ static void list_gateways(void *owner, bool as_json, FILE *out)
     buf_finish(&json);
 }
 
-/* A query that the leader answers. It is for operators, so addresses are listed. */
+/* A query of an operator, which the leader answers, with addresses. */
 struct asked {
     struct operator_call call;
     struct gateways_query *query;
@@ -67,8 +67,12 @@ static void ask(struct operating *operating, struct gateways_query *query)
 void operating_list(struct operating *operating, struct gateways_query *query)
 {
     struct buf json = { 0 };
-    if (query->has_addresses || !operating->list.leading) {
+    if (query->has_addresses) {
         ask(operating, query);
+        return;
+    }
+    if (!operating->list.leading) {
+        query->done(query, (struct slice){ 0 }, "the gateway is not ready");
         return;
     }
     gateway_list_add(&operating->list, false, &json);

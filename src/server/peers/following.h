@@ -25,7 +25,7 @@ struct following_options {
      * needed. */
     void (*disconnected)(void *owner);
     /* Copies up to `most` last uses that the leader has to store, and returns their number.
-     * is_new: the leader has got none by this connection. NULL: there are none. */
+     * is_new: this is the first call for this connection. NULL: nothing is reported. */
     size_t (*uses)(void *owner, bool is_new, struct repl_use *list, size_t most);
     /* The connection has ended because the leader did not answer. Other connections to it may
      * be silent, too, without having ended. NULL: not needed. */

@@ -14,8 +14,8 @@
 
 /* A command in progress. */
 struct leader_command {
-    /* Called once. output: the response, as an admin socket gives it; why: NULL, or the reason
-     * why there is no response. Both are borrowed. */
+    /* Called once. output: the response, as an admin socket gives it; why: the reason of
+     * a failure; NULL: output is the response. Both are borrowed. */
     void (*done)(struct leader_command *command, struct slice output, const char *why);
     uint64_t number;  /* private */
     struct list link; // leader_commands::pending
