@@ -31,11 +31,13 @@ struct process {
     uint64_t registered; /* the session that its last beat registered; 0: none */
     bool pooled;         /* its session cannot be registered */
     bool draining;       /* as in its last beat */
+    bool serves;         /* it has an address for its peers */
     bool refused;        /* its next take fails with an unknown result */
     int64_t ahead_ms;    /* how far its wall clock is ahead */
     struct store_beat *beating;
     struct store_lead *taking;
     struct store_leave *leaving;
+    uint64_t named; /* the successor that it named when it left */
     unsigned standby, taken, lost, beats, doubts, certain, left, others;
     bool for_good;
     const char *reason;
@@ -106,6 +108,8 @@ static inline void answer_beat(struct process *process)
                                            .session = session_of(&world.all[i]),
                                            .draining = world.all[i].draining };
         snprintf(gateway->name, sizeof(gateway->name), "%s", world.all[i].name);
+        snprintf(gateway->peer_url, sizeof(gateway->peer_url), "%s",
+                 world.all[i].serves ? "http://peer" : "");
     }
     req->gateways = gateways;
     req->me = process->id;
@@ -157,6 +161,7 @@ static inline void answer_leave(struct process *process)
         return;
     }
     process->id = 0;
+    process->named = req->successor;
     for (size_t i = 0; i < world.count; i++)
         if (&world.all[i] != process)
             world.all[i].store.on_left(world.all[i].store.moved_owner, req->successor);

@@ -191,6 +191,87 @@ static void gateway_that_does_not_get_the_lead_is_notified_of_the_leader(void **
     assert_int_equal((b->taken ? c : b)->others, 1);
 }
 
+/* ---- the successor of a leader that drains ---- */
+
+/* a leads; all have an address for their peers. */
+static void open_three(struct process *all[GATEWAYS])
+{
+    all[0] = start_and_lead("a");
+    all[1] = start("b", &several);
+    all[2] = start("c", &several);
+    for (size_t i = 0; i < GATEWAYS; i++)
+        all[i]->serves = true;
+    pass(10000);
+}
+
+static uint64_t hand_over(struct process *leader)
+{
+    pass(3000); /* it has seen the beats of the others */
+    leading_hand_over(leader->leading, on_left);
+    pass(3 * TURN_MS);
+    assert_int_equal(leader->left, 1);
+    return leader->named;
+}
+
+static void lead_is_handed_over_to_the_gateway_that_joined_first(void **state)
+{
+    struct process *all[GATEWAYS];
+    (void)state;
+    open_three(all);
+    assert_int_equal(hand_over(all[0]), all[1]->id);
+    assert_int_equal(all[1]->taken, 1);
+    assert_int_equal(all[2]->taken, 0);
+}
+
+static void gateway_that_drains_is_not_named_as_successor(void **state)
+{
+    struct process *all[GATEWAYS];
+    (void)state;
+    open_three(all);
+    leading_drain(all[1]->leading);
+    assert_int_equal(hand_over(all[0]), all[2]->id);
+    assert_int_equal(all[2]->taken, 1);
+}
+
+static void gateway_that_must_not_lead_is_not_named_as_successor(void **state)
+{
+    struct process *all[GATEWAYS];
+    (void)state;
+    open_three(all);
+    leading_refrain(all[1]->leading, "it has an old version");
+    assert_int_equal(hand_over(all[0]), all[2]->id);
+    assert_int_equal(all[2]->taken, 1);
+}
+
+static void dead_gateway_is_not_named_as_successor(void **state)
+{
+    struct process *all[GATEWAYS];
+    (void)state;
+    open_three(all);
+    all[1]->stopped = true;
+    pass(7000);
+    assert_int_equal(hand_over(all[0]), all[2]->id);
+}
+
+static void gateway_without_an_address_for_peers_is_not_named_as_successor(void **state)
+{
+    struct process *all[GATEWAYS];
+    (void)state;
+    open_three(all);
+    all[1]->serves = false;
+    assert_int_equal(hand_over(all[0]), all[2]->id);
+}
+
+static void no_gateway_is_named_if_none_can_lead(void **state)
+{
+    struct process *all[GATEWAYS];
+    (void)state;
+    open_three(all);
+    leading_drain(all[1]->leading);
+    leading_refrain(all[2]->leading, "it has an old version");
+    assert_int_equal(hand_over(all[0]), 0);
+}
+
 /* ---- a lead that is handed over by hand ---- */
 
 static void lead_is_passed_to_the_named_gateway(void **state)
@@ -316,6 +397,12 @@ int main(void)
         TEST(draining_leader_without_a_database_asks_for_a_successor_once),
         TEST(gateway_with_its_own_database_asks_for_no_successor),
         TEST(gateway_that_does_not_get_the_lead_is_notified_of_the_leader),
+        TEST(lead_is_handed_over_to_the_gateway_that_joined_first),
+        TEST(gateway_that_drains_is_not_named_as_successor),
+        TEST(gateway_that_must_not_lead_is_not_named_as_successor),
+        TEST(dead_gateway_is_not_named_as_successor),
+        TEST(gateway_without_an_address_for_peers_is_not_named_as_successor),
+        TEST(no_gateway_is_named_if_none_can_lead),
         TEST(lead_is_passed_to_the_named_gateway),
         TEST(lead_that_its_successor_does_not_take_is_taken_by_another_gateway),
         TEST(lead_is_passed_only_to_a_gateway_that_can_take_it),
