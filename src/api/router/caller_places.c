@@ -36,15 +36,15 @@ void caller_places_finish(struct caller_places *places)
     table_finish(&places->callers);
 }
 
-static size_t count_of(const struct table *table, struct slice key)
+static size_t count_of(const struct place_owner *owner)
 {
-    const struct place_owner *owner = table_find(table, key);
     return owner ? owner->count : 0;
 }
 
-static struct place_owner *take(struct table *table, struct slice key)
+/* owner: that of the key; NULL: it has no place yet. */
+static struct place_owner *take(struct table *table, struct place_owner *owner,
+                                struct slice key)
 {
-    struct place_owner *owner = table_find(table, key);
     if (!owner) {
         owner = mem_new(struct place_owner);
         owner->key = mem_text(key);
@@ -63,14 +63,17 @@ static void release(struct table *table, struct place_owner *owner)
     free(owner);
 }
 
+/* An owner stays with its tenant while it has places, even if its organization is removed
+ * meanwhile: each place is released where it was taken. */
 static struct place_owner *take_place(struct caller_places *places, struct slice tenant,
                                       size_t tenant_limit, struct slice key, size_t limit)
 {
-    if (count_of(&places->tenants, tenant) >= tenant_limit ||
-        count_of(&places->callers, key) >= limit)
+    struct place_owner *owner = table_find(&places->callers, key);
+    struct place_owner *in = owner ? owner->tenant : table_find(&places->tenants, tenant);
+    if (count_of(in) >= tenant_limit || count_of(owner) >= limit)
         return NULL;
-    struct place_owner *owner = take(&places->callers, key);
-    owner->tenant = take(&places->tenants, tenant);
+    owner = take(&places->callers, owner, key);
+    owner->tenant = take(&places->tenants, in, tenant);
     places->taken++;
     return owner;
 }

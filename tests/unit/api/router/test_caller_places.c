@@ -149,6 +149,15 @@ static void strangers_leave_places_for_others(void **state)
     assert_true(take_all("proj_b", CALLER_PLACES_OF_PROJECT) >= free / 4);
 }
 
+/* It is being removed, so that its project counts as one of its own. */
+static void places_are_released_where_they_were_taken(void **state)
+{
+    (void)state;
+    assert_true(keep(caller_places_take(&places, SLICE("org_a"), SLICE("proj_a"), 9)));
+    assert_true(keep(caller_places_take(&places, SLICE("proj_a"), SLICE("proj_a"), 9)));
+    assert_true(keep(caller_places_take(&places, SLICE("org_a"), SLICE("proj_b"), 9)));
+}
+
 /* ---- callers ---- */
 
 #define PERSONAL_TOKEN "tr_pat_abcdefghijklmnopqrstuvwxyz0123456789abcd"
@@ -234,6 +243,7 @@ int main(void)
         TEST(strangers_are_counted_by_address_and_together),
         TEST(strangers_of_a_hidden_address_have_the_limit_of_all),
         TEST(strangers_leave_places_for_others),
+        TEST(places_are_released_where_they_were_taken),
         TEST(users_are_known_by_their_token_or_their_cookie),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
