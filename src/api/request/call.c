@@ -40,7 +40,6 @@ void api_call_free(struct api_call *call)
     buf_finish(&call->headers);
     buf_finish(&call->text);
     buf_finish(&call->kept);
-    buf_finish(&call->made_key);
     bytes_unref(call->why_full);
     ignored_finish(&call->ignored);
     free(call->query);

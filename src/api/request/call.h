@@ -26,7 +26,7 @@ struct area;
 struct route;
 struct routed;
 
-enum { API_PARAMS_MAX = 4, API_QUERY_MAX = 64 };
+enum { API_PARAMS_MAX = 4, API_QUERY_MAX = 64, MADE_KEY_SIZE = 33 };
 
 struct query_pair {
     struct slice name, value;
@@ -68,11 +68,11 @@ struct api_call {
     struct early_call *early;
     /* Set while its leader answers it (router/forwarding.h); NULL: it is answered here. */
     struct forwarded *forwarded;
-    struct buf kept;     /* the body that arrived while the call was to be forwarded */
-    struct buf made_key; /* the request key made for that; empty: none */
-    bool is_admitted;    /* its head was accepted */
-    bool is_confirmed;   /* it has waited for that (api_confirm), or does so */
-    bool is_unconfirmed; /* it has waited in vain, and is refused */
+    struct buf kept; /* the body that arrived while the call was to be forwarded */
+    char made_key[MADE_KEY_SIZE]; /* the request key made for that; "": none */
+    bool is_admitted;             /* its head was accepted */
+    bool is_confirmed;            /* it has waited for that (api_confirm), or does so */
+    bool is_unconfirmed;          /* it has waited in vain, and is refused */
     void (*on_drain)(struct api_call *call); /* set by api_hold */
     bool bears_doubt; /* stays held during a doubt (api_doubt), but sends nothing */
     struct list held; // api::held; linked while held

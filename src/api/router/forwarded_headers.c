@@ -37,7 +37,7 @@ static void add_line(struct buf *lines, struct slice name, struct slice value)
 /* Returns true for a header without a value in place of which another key is sent. */
 static bool is_replaced(const struct api_call *call, struct slice name)
 {
-    return call->made_key.len && http_name_is(name, FORWARDED_REQUEST_KEY);
+    return call->made_key[0] && http_name_is(name, FORWARDED_REQUEST_KEY);
 }
 
 size_t forwarded_headers_choose(const struct api_call *call,
@@ -57,9 +57,9 @@ size_t forwarded_headers_choose(const struct api_call *call,
         out[count++] = (struct http_header){ SLICE("host"), SLICE("localhost") };
     if (x->wants_upgrade)
         out[count++] = (struct http_header){ SLICE("connection"), SLICE("Upgrade") };
-    if (call->made_key.len)
-        out[count++] = (struct http_header){ SLICE(FORWARDED_REQUEST_KEY),
-                                             buf_slice(&call->made_key) };
+    if (call->made_key[0])
+        out[count++] =
+            (struct http_header){ SLICE(FORWARDED_REQUEST_KEY), slice_of(call->made_key) };
     return count;
 }
 

@@ -666,9 +666,8 @@ static void make_key(struct forwarding *all, struct api_call *call)
     if (!call->route || !call->route->claims || api_request_id(call).ptr)
         return;
     const uint64_t key[] = { all->secret, all->keys++ };
-    char digits[2 * sizeof(key) + 1];
-    text_to_hex((const unsigned char *)key, sizeof(key), digits);
-    buf_add(&call->made_key, (struct slice){ digits, 2 * sizeof(key) });
+    static_assert(2 * sizeof(key) < MADE_KEY_SIZE, "the digits and a NUL fit");
+    text_to_hex((const unsigned char *)key, sizeof(key), call->made_key);
 }
 
 static struct forwarded *forwarded_create(struct forwarding *all, struct api_call *call,

@@ -17,7 +17,7 @@
 #include "net/address.h"
 #include "net/client/tls_client.h"
 
-enum { READ_BYTES = 16 * 1024, READS_A_TURN = 8 };
+enum { READ_BYTES = 32 * 1024, READS_A_TURN = 8 };
 
 static struct channel *of_watch(struct readiness_watch *watch)
 {

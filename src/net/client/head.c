@@ -23,8 +23,8 @@ bool head_is_token(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
-        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                    (c >= '0' && c <= '9') || (c && strchr("!#$%&'*+-.^_`|~", c));
+        bool fine = (c >= 'a' && c <= 'z') || c == '-' || (c >= 'A' && c <= 'Z') ||
+                    (c >= '0' && c <= '9') || (c && strchr("!#$%&'*+.^_`|~", c));
         if (!fine)
             return false;
     }
@@ -33,12 +33,12 @@ bool head_is_token(struct slice text)
 
 bool head_is_value(struct slice text)
 {
+    bool fine = true;
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
-        if ((c < 0x20 && c != '\t') || c == 0x7F)
-            return false;
+        fine &= (c >= 0x20 || c == '\t') && c != 0x7F; /* without a branch */
     }
-    return true;
+    return fine;
 }
 
 bool head_is_target(struct slice text)

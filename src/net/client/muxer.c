@@ -32,6 +32,7 @@ struct muxer {
     struct relay tunnel;
     struct mux_reader reader;
     struct buf items; /* of this turn */
+    struct buf mac;   /* of the message being sent */
     struct deferred later;
     struct deadline deadline; /* never later than that of the first call */
     struct list calls;        // relay::link; the oldest is first
@@ -191,13 +192,13 @@ static void open_tunnel(struct muxer *muxer)
 static void send_message(struct muxer *muxer)
 {
     unsigned char bytes[MUX_HEAD_LEN];
-    struct buf mac = { 0 };
-    relay_seal(&muxer->tunnel, buf_slice(&muxer->items), &mac);
-    mux_write_head(mac.len + muxer->items.len, bytes);
+    struct buf *mac = &muxer->mac;
+    buf_clear(mac);
+    relay_seal(&muxer->tunnel, buf_slice(&muxer->items), mac);
+    mux_write_head(mac->len + muxer->items.len, bytes);
     relay_write(&muxer->tunnel, (struct slice){ (const char *)bytes, sizeof(bytes) });
-    relay_write(&muxer->tunnel, buf_slice(&mac));
+    relay_write(&muxer->tunnel, buf_slice(mac));
     muxer->is_full = !relay_write(&muxer->tunnel, buf_slice(&muxer->items));
-    buf_finish(&mac);
     buf_clear(&muxer->items);
     for (struct list *link = muxer->calls.prev; link != &muxer->calls; link = link->prev) {
         struct relay *relay = container_of(link, struct relay, link);
@@ -338,6 +339,7 @@ void muxer_destroy(struct muxer *muxer)
         return;
     assert(list_empty(&muxer->calls));
     buf_finish(&muxer->items);
+    buf_finish(&muxer->mac);
     mux_reader_finish(&muxer->reader);
     free(muxer);
 }
