@@ -75,7 +75,7 @@ bool mux_take(struct slice *items, struct mux_item *item)
     *item = (struct mux_item){ .kind = (enum mux_kind)head.ptr[0],
                                .id = get_number(head.ptr + 1, 4),
                                .status = (uint16_t)get_number(head.ptr + 5, 2) };
-    return item->kind >= MUX_CALL && item->kind <= MUX_LEFT &&
+    return item->kind >= MUX_CALL && item->kind <= MUX_ALONE &&
            take_text(items, get_number(head.ptr + 7, 4), &item->first) &&
            take_text(items, get_number(head.ptr + SECOND_AT, 4), &item->second);
 }

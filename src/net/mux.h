@@ -6,6 +6,8 @@
  *   client ── call: origin and request ──► server    an id is one call; answers come in any
  *          ◄── answer: header lines, body ──         order
  *          ◄── lost: no response will come
+ *          ◄── alone: none in a message, as it is long or a stream: repeat the request, which
+ *              has changed nothing, on a connection of its own
  *          ── left: its client has left ──►          the server may still respond
  *
  * All numbers are big-endian. One message has the items of a turn, so they share a MAC and
@@ -21,7 +23,7 @@ enum {
     MUX_CALLS_MAX = 1024 * 1024, /* of calls: they are read before their MAC is checked */
 };
 
-enum mux_kind { MUX_CALL = 1, MUX_ANSWER, MUX_LOST, MUX_LEFT };
+enum mux_kind { MUX_CALL = 1, MUX_ANSWER, MUX_LOST, MUX_LEFT, MUX_ALONE };
 
 struct mux_item {
     enum mux_kind kind;

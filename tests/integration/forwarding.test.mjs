@@ -49,6 +49,16 @@ describe("a follower", { timeout: 300_000 }, () => {
     assert.equal(await follower.metric("runcast_forwarded_calls"), 0);
   });
 
+  test("forwards short calls of all kinds on one connection", async () => {
+    const { json: { id } } = await follower.post(TRIGGER, { payload: 1, options: { delay: "1h" } });
+    const connections = leader.peers.pairs.size;
+    const kinds = [() => follower.get(`/api/v3/runs/${id}`), () => follower.get("/api/v1/queues"), () => follower.post(`/api/v1/runs/${id}/tags`, { tags: ["short"] }),
+      () => follower.post(`/api/v1/runs/${id}/reschedule`, { delay: "2h" }), () => follower.put(`/api/v1/runs/${id}/metadata`, { metadata: { a: 1 } })];
+    const answers = await Promise.all(Array.from({ length: 200 }, (_, i) => kinds[i % kinds.length]()));
+    for (const { status, text } of answers) assert.equal(status, 200, text);
+    assert.ok(leader.peers.pairs.size <= connections, `${leader.peers.pairs.size - connections} more`);
+  });
+
   test("lets the leader refuse: credentials, paths, methods, bodies", async () => {
     const calls = [["GET", "/api/v1/projects", { key: "tr_prod_wrong" }], ["GET", "/api/v1/nothing"], ["PATCH", "/api/v1/queues/a"],
       ["POST", TRIGGER, { body: "{" }], ["GET", "/api/v3/runs/run_missing"], ["POST", "/api/v1/nothing", { body: "x".repeat(1000) }], ["POST", "/api/v1/queues/a/pause", { body: "x".repeat(2 * MIB) }]];
@@ -104,7 +114,7 @@ describe("a follower", { timeout: 300_000 }, () => {
     }
     const payload = "x".repeat(MIB);
     const { json: { id } } = await follower.post(TRIGGER, { payload });
-    assert.equal((await follower.get(`/api/v3/runs/${id}`)).json.payload, payload);
+    for (const { json } of await Promise.all(Array.from({ length: 8 }, () => follower.get(`/api/v3/runs/${id}`)))) assert.equal(json.payload, payload);
   });
 
   test("answers a client that has closed its sending half", async (t) => {

@@ -204,7 +204,7 @@ static const struct route routes[] = {
       .also = "409 507" },
     { .method = HTTP_GET_, .path = "/packets/v1/{environment}/{name*}",
       .auth = AUTH_SIGNED, .signed_form = SIGNED_PACKET, .body_limit = NO_BODY, .handle = packet_read,
-      .id = "read_packet_v1", .summary = "Download a payload from its signed URL",
+      .is_alone = true, .id = "read_packet_v1", .summary = "Download a payload from its signed URL",
       .query = "expires: string, signature: string",
       .gives = "*/*",
       .reply = "string" },

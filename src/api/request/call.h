@@ -35,13 +35,13 @@ struct query_pair {
 struct api_call {
     struct api *api;
     struct exchange *x;
-    const struct route *route;   /* NULL: none at this path */
-    const struct routed *routed; /* derived by routes.h from the route's row */
-    const struct area *area;     /* of the route */
-    struct identity *identity;   /* NULL for AUTH_NONE and AUTH_SIGNED */
-    struct account *account;     /* of a key, public token or signed URL; otherwise NULL */
-    struct environment *env;     /* the runs of that environment; NULL like account */
-    enum vocabulary vocabulary;  /* chosen by x-trigger-api-version */
+    const struct route *route;  /* NULL: none at this path */
+    struct routed *routed;      /* derived by routes.h from the route's row */
+    const struct area *area;    /* of the route */
+    struct identity *identity;  /* NULL for AUTH_NONE and AUTH_SIGNED */
+    struct account *account;    /* of a key, public token or signed URL; otherwise NULL */
+    struct environment *env;    /* the runs of that environment; NULL like account */
+    enum vocabulary vocabulary; /* chosen by x-trigger-api-version */
     struct slice params[API_PARAMS_MAX]; /* decoded, of the path */
     size_t param_count;
     struct query_pair *query; /* decoded */

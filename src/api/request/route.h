@@ -65,6 +65,9 @@ struct route {
     bool claims;
     /* The same, but only for clients that send a key: the run has that of its last step. */
     bool has_steps;
+    /* Its response may be a stream, long, or late: a follower forwards it on a connection of
+     * its own (net/mux.h). */
+    bool is_alone;
     /* Only pages of this gateway call it (own_host_check_page): no other origin reads it. */
     bool is_for_own_pages;
     /* Statuses that clients get while they poll for something to appear; 0: none. The log

@@ -22,6 +22,7 @@ struct routed {
     struct slice *query; /* names of the parameters that it reads */
     size_t query_count;
     struct http_answers answers; /* its responses, counted by class */
+    int64_t alone_until_ms;      /* its forwarded calls are like those of is_alone */
     struct routed *next;         /* next row of the same path, in the order of the areas */
 };
 

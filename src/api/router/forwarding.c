@@ -5,7 +5,7 @@
 
 #include "api/request/parts.h"
 #include "api/request/request_log.h"
-#include "api/request/route.h"
+#include "api/request/routes.h"
 #include "api/router/caller_places.h"
 #include "api/router/forwarded_headers.h"
 #include "base/mem.h"
@@ -21,6 +21,7 @@ enum {
     WAIT_MS = 8000,       /* longer than a takeover */
     LOOK_MS = 100,        /* between looks for a leader */
     SILENT_MS = 5 * 1000, /* without a piece of a stream from such a gateway */
+    ALONE_MS = 1000,      /* in which calls of a route get connections of their own */
     LEFT_MS = 1000, /* for a gateway that no longer leads to respond to its last calls */
     KEPT_MAX = 64 * 1024,
     SHORT_BODY = 16 * 1024,  /* a response up to this length is sent in one write */
@@ -62,6 +63,7 @@ struct forwarded {
     struct buf kept;    /* of the body, if that is all that has arrived */
     bool keeps;         /* it is */
     bool is_brief;      /* it is sent once it is complete, with others */
+    bool is_alone;      /* but not with others, because of its response */
     bool complete;      /* the whole request has arrived */
     bool was_sent;      /* a leader may have executed the call */
     int status;         /* of the response */
@@ -322,12 +324,24 @@ static void try_again(struct forwarded *forwarded)
     wait_for_leader(forwarded, LOOK_MS);
 }
 
+static void send_or_wait(struct forwarded *forwarded);
+
+/* The response is too long for a message, and the next one of its route may be so, too. */
+static void send_alone(struct forwarded *forwarded)
+{
+    forwarded->is_alone = true;
+    forwarded->call->routed->alone_until_ms = now_of(forwarded->all) + ALONE_MS;
+    send_or_wait(forwarded);
+}
+
 static void end_without_response(struct forwarded *forwarded, const char *why)
 {
     bool is_refused_by_next = forwarded->all->api->hands_over && !forwarded->relay.was_sent;
     forwarded->was_sent |= forwarded->relay.was_sent;
     if (forwarded->call->x->gone)
         end_gone(forwarded);
+    else if (forwarded->relay.is_for_own)
+        send_alone(forwarded);
     else if (forwarded->relay.leaves && !is_refused_by_next)
         refuse(forwarded, "draining");
     else if (may_try_again(forwarded))
@@ -400,18 +414,19 @@ static enum err begin_relay(struct forwarded *forwarded, struct relay_pool *pool
     buf_add(target, x->query);
     relayed_write(x, note);
     text_to_u64(http_header(x, "content-length"), &length);
-    const struct relay_request request = { .method = http_method_name(x->method),
-                                           .target = buf_slice(target),
-                                           .headers = headers,
-                                           .header_count = forwarded_headers_choose(
-                                               forwarded->call, headers),
-                                           .chunked = x->chunked,
-                                           .has_length = x->has_body_length,
-                                           .length = length,
-                                           .upgrades = x->wants_upgrade,
-                                           .note = buf_slice(note),
-                                           .is_brief = forwarded->is_brief,
-                                           .body = x->body };
+    const struct relay_request request = {
+        .method = http_method_name(x->method),
+        .target = buf_slice(target),
+        .headers = headers,
+        .header_count = forwarded_headers_choose(forwarded->call, headers),
+        .chunked = x->chunked,
+        .has_length = x->has_body_length,
+        .length = length,
+        .upgrades = x->wants_upgrade,
+        .note = buf_slice(note),
+        .is_brief = forwarded->is_brief && !forwarded->is_alone,
+        .body = x->body
+    };
     return relay_begin(pool, &forwarded->relay, &request, &relay_ops, why);
 }
 
@@ -642,14 +657,22 @@ static void on_drain(struct api_call *call)
 
 /* ---- beginning ---- */
 
+/* Returns true if the call may wait for the end of a run or a batch (held_call.h). */
+static bool waits_for_end(const struct exchange *x)
+{
+    return x->query.ptr && memmem(x->query.ptr, x->query.len, "wait=", 5);
+}
+
 /* Returns true for a call that the leader answers at once, and whose body is kept. */
 static bool is_brief(const struct api_call *call)
 {
     const struct exchange *x = call->x;
+    const struct route *route = call->route;
     uint64_t length = 0;
     text_to_u64(http_header(x, "content-length"), &length);
-    return call->route && call->route->claims && !x->chunked && !x->wants_upgrade &&
-           length <= KEPT_MAX;
+    return route && !route->is_alone && !(route->auth & BODY_SLOW) && !x->chunked &&
+           !x->wants_upgrade && x->method != HTTP_HEAD_ && length <= KEPT_MAX &&
+           !waits_for_end(x);
 }
 
 static void set_limits(struct api_call *call)
@@ -679,6 +702,7 @@ static struct forwarded *forwarded_create(struct forwarding *all, struct api_cal
     forwarded->place = place;
     forwarded->keeps = true;
     forwarded->is_brief = !call->x->stream_body;
+    forwarded->is_alone = call->routed && call->routed->alone_until_ms > now_of(all);
     forwarded->until_ms = now_of(all) + WAIT_MS;
     metric_add(M_FORWARDED, 1);
     metric_add(M_FORWARDED_NOW, 1);

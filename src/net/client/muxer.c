@@ -126,6 +126,8 @@ static void take_item(struct muxer *muxer, const struct mux_item *item)
     detach(relay);
     if (item->kind == MUX_ANSWER)
         relay->ops->on_answer(relay, item->status, item->first, item->second);
+    else if ((relay->is_for_own = item->kind == MUX_ALONE))
+        relay->ops->on_end(relay, ERR_LOST, "the response needs a connection of its own");
     else
         relay->ops->on_end(relay, ERR_LOST, "the server ended the request");
 }

@@ -52,7 +52,8 @@ struct relay {
     bool was_sent; /* the kernel has taken a byte of the request */
     bool has_head; /* on_head was called */
     bool is_tunnel;
-    bool is_muxed; /* it shares a connection: write nothing */
+    bool is_muxed;   /* it shares a connection: write nothing */
+    bool is_for_own; /* after its end: the server refused it on the shared connection */
 
     const struct relay_ops *ops;
     struct relay_pool *pool;

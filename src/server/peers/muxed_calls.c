@@ -13,6 +13,12 @@
 #include "net/mux.h"
 #include "server/peers/peer_wire.h"
 
+/* Bytes of a body, since a message has a copy of it. */
+enum {
+    READ_MAX = 64 * 1024,
+    ANSWER_MAX = MUX_MESSAGE_MAX - 1024 * 1024, /* the rest is for heads */
+};
+
 struct muxed_calls {
     struct loop *loop;
     struct server *server;
@@ -29,6 +35,7 @@ struct muxed_call {
     struct http_carried carried;
     struct muxed_calls *all; /* NULL: the connection has closed */
     uint32_t id;
+    bool is_read;        /* a GET: it may be repeated */
     struct slice origin; /* while its request is taken */
     struct list link;    // muxed_calls::calls
 };
@@ -66,7 +73,17 @@ static void add_answer(struct muxed_calls *all, const struct mux_item *item)
         all->items.len = MUX_HEAD_LEN;
     }
     mux_add(&all->items, item);
-    loop_defer(all->loop, &all->later);
+    if (all->items.len >= MUX_FULL)
+        send_items(all);
+    else
+        loop_defer(all->loop, &all->later);
+}
+
+/* Only a read may be repeated, since its handler has begun. */
+static void refuse_here(struct muxed_call *call)
+{
+    add_answer(call->all, &(struct mux_item){ .kind = call->is_read ? MUX_ALONE : MUX_LOST,
+                                              .id = call->id });
 }
 
 static void on_reply(struct http_carried *carried, int status, struct slice headers,
@@ -75,6 +92,10 @@ static void on_reply(struct http_carried *carried, int status, struct slice head
     struct muxed_call *call = of(carried);
     if (!call->all)
         return;
+    if (body.len > (call->is_read ? READ_MAX : ANSWER_MAX)) {
+        refuse_here(call);
+        return;
+    }
     add_answer(call->all, &(struct mux_item){ .kind = MUX_ANSWER,
                                               .id = call->id,
                                               .status = (uint16_t)status,
@@ -86,7 +107,7 @@ static void on_call_closed(struct http_carried *carried)
 {
     struct muxed_call *call = of(carried);
     if (call->all && !carried->is_answered)
-        add_answer(call->all, &(struct mux_item){ .kind = MUX_LOST, .id = call->id });
+        refuse_here(call);
     list_remove(&call->link);
     free(call);
 }
@@ -106,6 +127,7 @@ static void take_call(struct muxed_calls *all, const struct mux_item *item)
     struct muxed_call *call = mem_new(struct muxed_call);
     call->all = all;
     call->id = item->id;
+    call->is_read = slice_starts(item->second, "GET ");
     call->origin = item->first;
     list_append(&all->calls, &call->link);
     http_carry(all->server, &call->carried, &call_ops, all->peer, item->second);

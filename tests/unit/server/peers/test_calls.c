@@ -17,7 +17,7 @@
 #define KEY "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
 #define OTHER "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1"
 
-enum { LEADER = 7, FOLLOWER = 8 };
+enum { LEADER = 7, FOLLOWER = 8, LONG = 100 * 1000 };
 
 static struct client_world world; /* the loop, and strangers */
 
@@ -78,6 +78,19 @@ static void on_api_request(void *owner, struct exchange *x)
     scene.requests++;
     if (slice_is(x->path, "/wait")) {
         scene.waiting = x;
+        return;
+    }
+    if (slice_is(x->path, "/long")) {
+        buf_reserve(&text, LONG);
+        memset(text.ptr, 'l', LONG);
+        http_reply(x, 200, (struct slice){ 0 }, (struct slice){ text.ptr, LONG });
+        buf_finish(&text);
+        return;
+    }
+    if (slice_is(x->path, "/stream")) {
+        http_stream_begin(x, 200, (struct slice){ 0 });
+        http_stream_write(x, SLICE("streamed"));
+        http_stream_end(x);
         return;
     }
     struct slice mark = http_header(x, "x-mark"), host = http_header(x, "host");
@@ -398,6 +411,48 @@ static void a_lead_that_has_ended_refuses_muxed_calls(void **state)
     assert_int_equal(scene.heads, heads);
 }
 
+/* Messages have copies of bodies: those of many long responses would fill the memory. */
+static void a_read_with_a_long_response_is_refused_on_the_shared_connection(void **state)
+{
+    struct relay_request request = brief("/long", "::1 --");
+    (void)state;
+    open_mux();
+    request.method = "GET";
+    make_call(request, "");
+    assert_true(call.relay.is_muxed && call.relay.is_for_own);
+    assert_int_equal(call.error, ERR_LOST);
+    request.is_brief = false;
+    make_call(request, "");
+    assert_false(call.relay.is_muxed);
+    assert_int_equal(call.got.len, LONG);
+}
+
+static void a_write_with_a_long_response_is_answered(void **state)
+{
+    (void)state;
+    open_mux();
+    make_call(brief("/long", "::1 --"), "body");
+    assert_true(call.relay.is_muxed);
+    assert_int_equal(call.status, 200);
+    assert_int_equal(call.got.len, LONG);
+}
+
+static void a_read_that_becomes_a_stream_is_refused_on_the_shared_connection(void **state)
+{
+    struct relay_request request = brief("/stream", "::1 --");
+    (void)state;
+    open_mux();
+    request.method = "GET";
+    make_call(request, "");
+    assert_true(call.relay.is_muxed && call.relay.is_for_own);
+    make_call(brief("/stream", "::1 --"), "body");
+    assert_false(call.relay.is_for_own);
+    assert_int_equal(call.error, ERR_LOST);
+    make_call(brief("/", "::1 --"), "body");
+    assert_true(call.relay.is_muxed);
+    assert_int_equal(call.status, 200);
+}
+
 static bool is_waiting(void *owner)
 {
     (void)owner;
@@ -705,6 +760,9 @@ int main(void)
         TEST(a_client_cannot_add_the_header),
         TEST(brief_calls_share_a_connection),
         TEST(a_lead_that_has_ended_refuses_muxed_calls),
+        TEST(a_read_with_a_long_response_is_refused_on_the_shared_connection),
+        TEST(a_write_with_a_long_response_is_answered),
+        TEST(a_read_that_becomes_a_stream_is_refused_on_the_shared_connection),
         TEST(muxed_calls_are_answered_in_any_order),
         TEST(a_client_of_a_muxed_call_may_leave),
         TEST(muxed_calls_end_with_their_connection),
