@@ -321,6 +321,26 @@ test("a call that the lost leader has executed is not executed again by the foll
   await follower.stop();
 });
 
+test("a client may repeat a call whose fate is unknown if each of its runs has a key of its own", { timeout: 300_000 }, async (t) => {
+  const { postgres, leader, others: [follower] } = await startFollowers(t, { names: ["a", "b"] });
+  const stored = () => Number(postgres.query("SELECT count(*) FROM runcast.run")), http = new HttpClient(follower.url, keys.prod);
+  const one = (payload, key) => ({ payload, options: key ? { idempotencyKey: key } : {} }), item = (...more) => ({ task: "task", ...one(...more) });
+  const calls = [[TRIGGER, one(1)], [TRIGGER, one(2, "a")], ["/api/v1/tasks/batch", { items: [item("3", "b"), item("4", "c")] }], ["/api/v1/tasks/batch", { items: [item("5", "d"), item("6")] }]];
+  await http.request("POST", TRIGGER, { body: one(0) });
+  leader.peers.pause(); // its responses are lost
+  const replies = calls.map(([path, body]) => http.request("POST", path, { body }));
+  await until(() => stored() === 7, { what: "the leader has executed all" });
+  leader.peers.cut();
+  assert.deepEqual((await Promise.all(replies)).map(({ status, headers }) => [status, headers["x-should-retry"] ?? ""]), [[503, "false"], [503, ""], [503, ""], [503, "false"]]);
+  leader.peers.accept();
+  leader.peers.resume();
+  for (const [path, body] of calls.slice(1, 3)) await until(async () => (await http.request("POST", path, { body })).status < 300, { what: "a response" });
+  assert.equal(stored(), 7);
+  http.close();
+  await follower.stop();
+  await leader.stop();
+});
+
 test("behind HAProxy, three gateways serve every call while each of them is killed or stopped in turn", { timeout: 300_000 }, async (t) => {
   const { postgres, gateways } = await startFollowers(t), world = await startHaproxy(t, gateways);
   const writers = new Writers(world.url, { clients: 6 }), mirror = await follow({ port: world.port, filter: { all: true } });

@@ -63,7 +63,9 @@ struct route {
     bool follows;
     /* A repetition with the same request key takes effect once (api_request_claim). */
     bool claims;
-    /* The same, but only for clients that send a key: the run has that of its last step. */
+    /* The same with an idempotency key in the body (api/triggers/own_keys.h). */
+    bool takes_key;
+    /* The same as claims, but only for clients that send a key: the run has that of its last step. */
     bool has_steps;
     /* Its response may be a stream, long, or late: a follower forwards it on a connection of
      * its own (net/mux.h). */

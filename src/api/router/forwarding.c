@@ -8,6 +8,7 @@
 #include "api/request/routes.h"
 #include "api/router/caller_places.h"
 #include "api/router/forwarded_headers.h"
+#include "api/triggers/own_keys.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
@@ -123,12 +124,20 @@ static bool repeats_safely(const struct api_call *call)
            (call->route && call->route->has_steps && api_request_id(call).ptr);
 }
 
-/* A client that repeats the call without a key of its own would repeat its effect. */
+/* Returns true if the call takes effect once even if its client repeats it. */
+static bool has_own_key(const struct forwarded *forwarded)
+{
+    const struct api_call *call = forwarded->call;
+    struct slice body = forwarded->is_brief ? call->x->body : buf_slice(&forwarded->kept);
+    return http_header(call->x, request_key).len ||
+           (call->route->takes_key && forwarded->complete && forwarded->keeps &&
+            own_keys_are_in(body));
+}
+
 static void refuse(struct forwarded *forwarded, const char *why)
 {
-    struct slice sent = http_header(forwarded->call->x, request_key);
-    bool may_be_done = forwarded->was_sent && !sent.len && forwarded->call->route &&
-                       forwarded->call->route->claims;
+    bool may_be_done = forwarded->was_sent && forwarded->call->route &&
+                       forwarded->call->route->claims && !has_own_key(forwarded);
     struct api_call *call = let_go(forwarded);
     if (may_be_done)
         api_add_header(call, "x-should-retry", SLICE("false"));

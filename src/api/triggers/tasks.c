@@ -240,7 +240,7 @@ static const struct route routes[] = {
     { .method = HTTP_POST_, .path = "/api/v1/tasks/{taskId}/trigger",
       .auth = AUTH_KEY | AUTH_PUBLIC, .body_limit = TRIGGER_BODY, .handle = trigger_task,
       .on_body = take_piece,
-      .claims = true, .id = "trigger_task_v1", .summary = "Trigger a task",
+      .claims = true, .takes_key = true, .id = "trigger_task_v1", .summary = "Trigger a task",
       .body = "TriggerTask",
       .reply = "{id: string, isCached: boolean}",
       .also = "409 422 507" },

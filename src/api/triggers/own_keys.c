@@ -1,0 +1,31 @@
+/* own_keys.c - reads a body as a tree, and looks for idempotency keys where calls take them. */
+#include "api/triggers/own_keys.h"
+
+#include "base/json/json_tree.h"
+
+static bool has_key(const json_t *object)
+{
+    return json_string_length(json_object_get(object, "idempotencyKey")) > 0;
+}
+
+static bool has_key_in_options(const json_t *object)
+{
+    return has_key(json_object_get(object, "options"));
+}
+
+static bool all_have_keys(const json_t *items)
+{
+    size_t count = json_array_size(items), at = 0;
+    while (at < count && has_key_in_options(json_array_get(items, at)))
+        at++;
+    return count && at == count;
+}
+
+bool own_keys_are_in(struct slice body)
+{
+    json_t *tree = json_tree_read(body, 0, NULL);
+    bool are = has_key(tree) || has_key_in_options(tree) ||
+               all_have_keys(json_object_get(tree, "items"));
+    json_decref(tree);
+    return are;
+}
