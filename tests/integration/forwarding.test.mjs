@@ -372,12 +372,26 @@ test("calls that arrive at a leader that stops are carried out by the next one",
   const { postgres, gateways, leader } = await startFollowers(t), writers = new Writers(`http://127.0.0.1:${leader.port}`, { clients: 8 });
   t.after(() => writers.giveUp());
   await writers.untilServed();
+  const answers = new Set();
+  let reading = true;
+  const readers = Array.from({ length: 8 }, async (_, at) => {
+    const http = new HttpClient(leader.url, keys.prod), path = at % 2 ? "/api/v1/runs" : "/api/v1/runs/counts";
+    for (; reading; await sleep(1)) {
+      const reply = await http.request("GET", path).catch((error) => ({ status: error.code, text: "" }));
+      answers.add(reply.status === 200 ? "200" : `${reply.status} ${reply.text}`);
+    }
+    http.close();
+  });
+  await until(() => answers.has("200"), { what: "a list" });
   await leader.stop();
   await leader.restart({ ready: false });
   await writers.untilServed();
+  reading = false;
+  await Promise.all(readers);
   await writers.stop();
   writers.judge(postgres);
-  assert.doesNotMatch([...writers.refusals.keys()].join(), /draining/);
+  assert.doesNotMatch([...answers, ...writers.refusals.keys()].join(), /draining/);
+  t.diagnostic(`lists: ${[...answers].join(", ")}`);
   await follows(leader);
   for (const one of gateways) await one.stop();
 });

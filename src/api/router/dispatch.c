@@ -322,6 +322,15 @@ static bool is_early(const struct api_call *call)
            (route->auth != AUTH_NONE || route->needs_lead) && api_why_refused(call);
 }
 
+/* Returns true if this gateway serves the route although it does not lead. One that drains only
+ * serves what it has begun: it passes lists on, and refuses what would last (route.h). */
+static bool serves(const struct api *api, const struct route *route)
+{
+    bool drains =
+        api->hands_over || (api->follows && !api->may_lead_soon && !api->serves_on);
+    return route->follows && (!drains || route->is_alone);
+}
+
 /* Returns true if the call is for the gateway that leads, and this one does not. A follower
  * that drains still passes such calls on, as does a leader that hands over: a proxy may notice
  * the drain a moment later. */
@@ -334,7 +343,7 @@ static bool is_leaders(const struct api_call *call)
         return false;
     if (!route)
         return is_guarded(call->x->path);
-    return !route->follows && (route->auth != AUTH_NONE || route->needs_lead);
+    return !serves(api, route) && (route->auth != AUTH_NONE || route->needs_lead);
 }
 
 /* Returns false after refusing a header that only another gateway may send. */
