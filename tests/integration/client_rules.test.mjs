@@ -228,6 +228,36 @@ describe("errors of the gateway", () => {
     assert.equal(client.state, "live");
   });
 
+  test("that may pass are reasons to try again, five times", (t) => {
+    const { script, client, socket: first } = begin(t), refusal = { op: "error", id: 1, code: "limit", message: "try again later" };
+    const mirror = client.subscribe({ all: true }), other = client.subscribe({ run: "run_1" });
+    const refuse = (socket, from) => {
+      socket.take();
+      for (let time = 1; time <= 5; time++) {
+        socket.deliver(refusal);
+        assert.deepEqual([mirror.state, mirror.error.message, other.state], ["connecting", "try again later", "live"]);
+        assert.deepEqual(socket.take().map((one) => [one.op, one.id, one.from]), [["sub", 1, from]]);
+      }
+    };
+    first.deliver(ok(2), rows(2, 1, []));
+    refuse(first);
+    first.deliver(ok(1), rows(1, 5, [whole("run_1", 1)]));
+    assert.deepEqual([mirror.state, mirror.error], ["live", undefined]);
+    const { socket } = again(script);
+    socket.deliver(ok(2, { mode: "resume" }), rows(2, 5, []));
+    refuse(socket, ["e1", 5, 5]);
+    socket.deliver(refusal);
+    assert.deepEqual([mirror.state, mirror.error.message, other.state], ["closed", "try again later", "live"]);
+    assert.deepEqual(socket.take(), []);
+  });
+
+  test("of a watch that has begun end it", (t) => {
+    const { client, socket } = begin(t), watch = client.watch({ period: "90d" });
+    socket.take();
+    socket.deliver(ok(1), { op: "error", id: 1, code: "limit", message: "watch fewer days" }, { op: "end", id: 1, code: "limit" });
+    assert.deepEqual([watch.state, watch.error.message, socket.take()], ["closed", "watch fewer days", []]);
+  });
+
   test("that name no mirror are the client's", (t) => {
     const { client, socket } = begin(t);
     const events = [];

@@ -13,10 +13,10 @@ const final = /^(COMPLETED|CANCELED|FAILED|CRASHED|INTERRUPTED|SYSTEM_FAILURE|EX
 
 const failure = (code, message) => Object.assign(new Error(message || `closed with ${code}`), { code });
 
-/** Close codes after which to reconnect; after any other it would not help. */
+/** Close codes after which to reconnect. */
 const atOnce = /^(42..|1001|1012)$/, later = /^(41..|1006|1011|1013)$/;
 
-/** Turns "24h" into a time of this clock, so that gateway and mirror mean the same. */
+/** Turns "24h" into a time, so that gateway and mirror mean the same. */
 function timeOf(since) {
   if (!/^(\d+[wdhms])+$/.test(since)) return since && new Date(since).toISOString();
   let ms = Date.now();
@@ -65,6 +65,7 @@ class Mirror extends Emitter {
   state = "connecting";
   error;
   complete = false; // once complete, it resumes from the position
+  refusals = 0; // of its request
 
   constructor(request, close) {
     super();
@@ -97,7 +98,7 @@ class Mirror extends Emitter {
     if (runs.length + removed.length) this.emit("change", { runs, removed });
   }
 
-  /** Yields each run, and again when it has changed: a slow reader gets its newest state. */
+  /** Yields each run, and again when it has changed. */
   async *[Symbol.asyncIterator]() {
     const waiting = new Map(this.runs);
     let wake;
@@ -122,7 +123,7 @@ class Mirror extends Emitter {
   }
 }
 
-/** A socket that keeps to the gateway's message rate, and detects silence. */
+/** A socket that keeps to the gateway's message rate. */
 class Connection {
   live = new Set(); // mirrors that have everything up to the last frame
   seen = new Map(); // mirror -> ids that its snapshot has contained so far
@@ -148,7 +149,7 @@ class Connection {
     this.#pump();
   }
 
-  /** Sends fifty messages at once, then fifty more at half the allowed rate. */
+  /** Sends fifty messages at once, then at half the allowed rate. */
   #pump() {
     if (this.socket.readyState !== 1) return;
     const texts = this.#queue.splice(0, this.#credit);
@@ -161,7 +162,7 @@ class Connection {
     }, 1e5 / this.perSecond);
   }
 
-  /** Detects a broken path: after a silence, sends a message; gives up without a response. */
+  /** Detects a broken path: after a silence, sends a message. */
   #listen(probed) {
     this.received = false;
     clearTimeout(this.timer);
@@ -240,7 +241,7 @@ class Client extends Emitter {
     else this.#open();
   }
 
-  /** Disconnects a hidden tab after a while: resuming from its position is cheap. */
+  /** Disconnects a hidden tab: resuming is cheap. */
   #onVisibility() {
     const { hiddenAfter } = this.#options;
     clearTimeout(this.hiding);
@@ -324,7 +325,10 @@ class Client extends Emitter {
       this.#next = this.#now && connection;
       this.#now ??= connection;
       connection.send({ op: "hello", token, fields, every, api });
-      for (const mirror of this.#mirrors.values()) if (mirror.state !== "closed") this.#request(connection, mirror);
+      for (const mirror of this.#mirrors.values()) if (mirror.state !== "closed") {
+        mirror.refusals = 0;
+        this.#request(connection, mirror);
+      }
     } catch (error) {
       this.emit("error", error);
       if (this.#isInactive()) return;
@@ -405,6 +409,7 @@ class Client extends Emitter {
   on_ok({ id, mode, since }, connection, mirror) {
     if (mirror.state === "closed") connection.send({ op: "unsub", id }); // closed before it existed
     mirror.floor = since ?? mirror.request.since ?? "";
+    mirror.refusals = 9;
     if (mode === "resume" || mirror.isWatch) return;
     mirror.complete = false;
     connection.seen.set(mirror, new Set());
@@ -430,7 +435,7 @@ class Client extends Emitter {
 
   on_ping({ seq }, connection) { this.#advance(connection, seq); }
 
-  /** A watch shows one moment: it changes only when all frames of a list have arrived. */
+  /** A watch changes only when all frames of a list have arrived. */
   on_list({ begin, rows, more, seq }, connection, mirror) {
     if (begin) Object.assign(mirror, { table: new Map(), source: connection });
     if (mirror.source !== connection) return;
@@ -460,7 +465,9 @@ class Client extends Emitter {
     if (!mirror) return this.emit("error", error);
     if (mirror.state === "closed" && code === "unknown_id") return;
     connection.requested.delete(id);
-    this.#end(mirror, error);
+    if (code !== "limit" || mirror.state === "closed" || ++mirror.refusals > 5) return this.#end(mirror, error);
+    mirror.setState("connecting", error); // a gateway in doubt takes 5 s to refuse
+    this.#request(connection, mirror);
   }
 
   on_end = this.on_error;
