@@ -173,12 +173,37 @@ describe("a follower", { timeout: 300_000 }, () => {
   test("limits sockets of strangers by address, and keeps places for users", async (t) => {
     const headers = (address) => ({ "x-forwarded-for": address });
     const open = (address, count) => Promise.all(Array.from({ length: count }, () => NoticeSocket.open(follower, { t, key: null, headers: headers(address) })));
-    for (const address of ["198.51.100.1", "198.51.100.2", "198.51.100.3"]) await open(address, 250);
+    for (const address of ["198.51.100.1", "198.51.100.2"]) await open(address, 250);
     await assert.rejects(open("198.51.100.1", 1), (error) => error.status === 429);
-    await open("198.51.100.4", 250);
-    await assert.rejects(open("198.51.100.5", 1), (error) => error.status === 429);
+    await open("198.51.100.3", 250);
+    await assert.rejects(open("198.51.100.4", 1), (error) => error.status === 429);
     const { status, text } = await follower.get("/api/v1/projects", { key: keys.pat, headers: headers("198.51.100.5") });
     assert.equal(status, 200, text);
+  });
+
+  test("ends calls of strangers that send slowly when others come, and refuses wrong keys before their bodies", async (t) => {
+    const begin = async (target, address, more = "") => {
+      const client = await follower.connect();
+      t.after(() => client.destroy());
+      await client.send(`POST ${target} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-forwarded-for: ${address}\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n${more}\r\n`);
+      return client;
+    };
+    const slow = [];
+    for (const address of ["198.51.100.1", "198.51.100.2", "198.51.100.3", "198.51.100.4"]) {
+      for (let n = 0; n < 250; n++) slow.push(await begin("/api/v1/sign-in", address));
+      await until(async () => await follower.metric("runcast_forwarded_calls") === slow.length, { what: "they are in progress" });
+    }
+    const [first, second] = slow;
+    await second.send(" ");
+    await until(async () => await follower.metric("runcast_forwarded_calls") === slow.length, { what: "their bodies are awaited" });
+    const { status, text } = await follower.post("/api/v1/sign-in", { code: "wrong" }, { key: null, headers: { "x-forwarded-for": "198.51.100.5" } });
+    assert.deepEqual([status, JSON.parse(text).error], [400, "This link was used or has expired; runcast dashboard prints another one"]);
+    assert.match(await first.read((received, ended) => ended || received.includes("\r\n\r\n"), { what: "its refusal" }), /^HTTP\/1.1 429 /);
+    assert.equal(second.received.length, 0);
+    const wrong = await begin(TRIGGER, "198.51.100.6", "authorization: Bearer tr_prod_wrong\r\n");
+    assert.match(await wrong.read((received, ended) => ended || received.includes("\r\n\r\n"), { what: "its refusal" }), /^HTTP\/1.1 401 /);
+    for (const client of slow) client.destroy();
+    await until(async () => await follower.metric("runcast_forwarded_calls") === 0, { what: "their end" });
   });
 
   test("ends a held call at the leader when its client leaves", async () => {

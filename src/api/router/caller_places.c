@@ -22,9 +22,10 @@ static struct slice key_of(const void *value)
     return slice_of(((const struct place_owner *)value)->key);
 }
 
-void caller_places_init(struct caller_places *places)
+void caller_places_init(struct caller_places *places, void (*end_sender)(struct list *))
 {
-    *places = (struct caller_places){ 0 };
+    *places = (struct caller_places){ .end_sender = end_sender };
+    list_init(&places->senders);
     table_init(&places->tenants, key_of);
     table_init(&places->callers, key_of);
 }
@@ -90,19 +91,44 @@ struct place_owner *caller_places_take(struct caller_places *places,
     return take_place(places, organization, free_of(places), id, limit);
 }
 
-struct place_owner *caller_places_take_stranger(struct caller_places *places,
-                                                struct slice address)
+static size_t limit_of_strangers(const struct caller_places *places, bool lasts)
 {
     size_t half = free_of(places) / 2;
+    size_t limit = half < CALLER_PLACES_OF_STRANGERS ? half : CALLER_PLACES_OF_STRANGERS;
+    return lasts ? limit - limit / 4 : limit;
+}
+
+/* An address that has too many itself takes nothing from others. */
+static bool lacks_room(const struct caller_places *places, struct slice address)
+{
+    const struct place_owner *all = table_find(&places->tenants, slice_of(strangers));
+    const struct place_owner *owner = table_find(&places->callers, address);
+    return all && all->count >= limit_of_strangers(places, false) &&
+           (!address.len || !owner || owner->count < CALLER_PLACES_OF_ADDRESS);
+}
+
+struct place_owner *caller_places_take_stranger(struct caller_places *places,
+                                                struct slice address, bool lasts)
+{
     size_t limit = address.len ? CALLER_PLACES_OF_ADDRESS : CALLER_PLACES_OF_STRANGERS;
-    return take_place(places, slice_of(strangers),
-                      half < CALLER_PLACES_OF_STRANGERS ? half : CALLER_PLACES_OF_STRANGERS,
+    if (!lasts && lacks_room(places, address) && !list_empty(&places->senders))
+        places->end_sender(places->senders.next);
+    return take_place(places, slice_of(strangers), limit_of_strangers(places, lasts),
                       address, limit);
 }
 
 bool place_owner_is_known(const struct place_owner *owner)
 {
     return owner->tenant->key[0];
+}
+
+void caller_places_note_sender(struct caller_places *places,
+                               const struct place_owner *owner, struct list *sender)
+{
+    if (place_owner_is_known(owner))
+        return;
+    list_remove(sender);
+    list_append(&places->senders, sender);
 }
 
 void caller_places_release(struct caller_places *places, struct place_owner *owner)
@@ -171,5 +197,6 @@ struct place_owner *caller_places_take_for(struct caller_places *places,
     if (user)
         return caller_places_take(places, tenant_of(user->organization, user->id),
                                   slice_of(user->id), CALLER_PLACES_OF_USER);
-    return caller_places_take_stranger(places, slice_of(x->hidden ? "" : x->peer));
+    return caller_places_take_stranger(places, slice_of(x->hidden ? "" : x->peer),
+                                       x->wants_upgrade);
 }

@@ -5,10 +5,12 @@
  *
  * An organization may have as many places as are still free. So one that takes all it gets has
  * half of them, two have a third each, and so on: there is always a share left for the next
- * one. Strangers together get as many as half of those that are free, up to a limit. */
+ * one. Strangers together get as many as half of those that are free, up to a limit. A quarter
+ * of that is left to calls other than sockets, which last. */
 #pragma once
 
 #include "api/request/call.h"
+#include "base/list.h"
 #include "base/table.h"
 
 enum {
@@ -26,9 +28,14 @@ struct caller_places {
     size_t taken;
     struct table tenants; /* organizations, and all strangers as one */
     struct table callers; /* projects, users, and addresses of strangers */
+    /* Calls of strangers whose requests are incomplete. Those that are silent longest are
+     * first. */
+    struct list senders;
+    /* Strangers have all of their places, and one more call of them comes: ends this one. */
+    void (*end_sender)(struct list *sender);
 };
 
-void caller_places_init(struct caller_places *places);
+void caller_places_init(struct caller_places *places, void (*end_sender)(struct list *));
 /* Requires that no place is taken. */
 void caller_places_finish(struct caller_places *places);
 
@@ -39,9 +46,9 @@ struct place_owner *caller_places_take(struct caller_places *places,
                                        size_t limit);
 
 /* The same for a caller without a known credential. address: absent if it is that of a proxy
- * that hides its clients. */
+ * that hides its clients. lasts: it opens a socket. */
 struct place_owner *caller_places_take_stranger(struct caller_places *places,
-                                                struct slice address);
+                                                struct slice address, bool lasts);
 
 /* The same for the caller of a call, as far as it is known here; the leader judges it. Sets
  * api_call::identity if it can. */
@@ -50,5 +57,10 @@ struct place_owner *caller_places_take_for(struct caller_places *places,
 
 /* Returns false for a stranger. */
 bool place_owner_is_known(const struct place_owner *owner);
+
+/* Notes that bytes of a call have arrived, if its owner is a stranger. sender: a link of the
+ * call, to be removed when its request is complete, or when it ends. */
+void caller_places_note_sender(struct caller_places *places,
+                               const struct place_owner *owner, struct list *sender);
 
 void caller_places_release(struct caller_places *places, struct place_owner *owner);

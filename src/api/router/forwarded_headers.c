@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/request/route.h"
 #include "base/text.h"
 #include "net/http/http_check.h"
 #include "net/http/relayed.h"
@@ -61,6 +62,23 @@ size_t forwarded_headers_choose(const struct api_call *call,
         out[count++] =
             (struct http_header){ SLICE(FORWARDED_REQUEST_KEY), slice_of(call->made_key) };
     return count;
+}
+
+/* Returns true if the call may wait for the end of a run or a batch (held_call.h). */
+static bool waits_for_end(const struct exchange *x)
+{
+    return x->query.ptr && memmem(x->query.ptr, x->query.len, "wait=", 5);
+}
+
+bool forwarded_headers_are_brief(const struct api_call *call, size_t body_max)
+{
+    const struct exchange *x = call->x;
+    const struct route *route = call->route;
+    uint64_t length = 0;
+    text_to_u64(http_header(x, "content-length"), &length);
+    return route && !route->is_alone && !(route->auth & BODY_SLOW) && !x->chunked &&
+           !x->wants_upgrade && x->method != HTTP_HEAD_ && length <= body_max &&
+           !waits_for_end(x);
 }
 
 /* ---- the response ---- */

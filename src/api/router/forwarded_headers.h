@@ -1,4 +1,5 @@
-/* forwarded_headers.h - which headers of a forwarded call, and of its response, pass. */
+/* forwarded_headers.h - which headers of a forwarded call, and of its response, pass; and
+ * whether it is brief. */
 #pragma once
 
 #include "api/request/call.h"
@@ -12,6 +13,10 @@ enum { FORWARDED_HEADERS_MAX = 104 };
  * number. They are borrowed from the call. */
 size_t forwarded_headers_choose(const struct api_call *call,
                                 struct http_header out[FORWARDED_HEADERS_MAX]);
+
+/* Returns true for a call that the leader answers at once, and whose body has at most body_max
+ * bytes. */
+bool forwarded_headers_are_brief(const struct api_call *call, size_t body_max);
 
 /* Appends the lines of a response that its client gets. Returns false if one of them says
  * that nothing was executed (RELAYED_UNTAKEN). */

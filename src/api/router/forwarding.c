@@ -76,6 +76,7 @@ struct forwarded {
     bool is_untaken;       /* it says that nothing was executed */
     struct tunnel *tunnel; /* NULL: none */
     struct list link;      // forwarding::calls
+    struct list sending;   // caller_places::senders
 };
 
 static struct forwarded *of(struct relay *relay)
@@ -95,6 +96,7 @@ static void forwarded_destroy(struct forwarded *forwarded)
     relay_cancel(&forwarded->relay);
     timers_clear(loop_timers(forwarded->all->loop), &forwarded->timer);
     list_remove(&forwarded->link);
+    list_remove(&forwarded->sending);
     caller_places_release(&forwarded->all->places, forwarded->place);
     metric_add(M_FORWARDED_NOW, -1);
     buf_finish(&forwarded->kept);
@@ -276,8 +278,10 @@ static void note_trust(struct forwarded *forwarded)
     if (place_owner_is_known(forwarded->place))
         return; /* it is trusted already */
     if (route && route->auth != AUTH_NONE && !(route->auth & AUTH_SIGNED) &&
-        forwarded->status < 400 && http_header(x, "authorization").ptr)
+        forwarded->status < 400 && http_header(x, "authorization").ptr) {
         http_trust(x);
+        list_remove(&forwarded->sending);
+    }
 }
 
 static void on_head(struct relay *relay, int status, const struct http_header *headers,
@@ -617,6 +621,9 @@ static void keep(struct forwarded *forwarded, struct slice piece)
 void forwarding_take_body(struct api_call *call, struct slice piece)
 {
     struct forwarded *forwarded = call->forwarded;
+    if (!list_empty(&forwarded->sending))
+        caller_places_note_sender(&forwarded->all->places, forwarded->place,
+                                  &forwarded->sending);
     keep(forwarded, piece);
     if (forwarded->state == FORWARDED_WAITS && !forwarded->keeps)
         refuse(forwarded, "this gateway has just taken the lead");
@@ -628,6 +635,7 @@ void forwarding_take_end(struct api_call *call)
 {
     struct forwarded *forwarded = call->forwarded;
     forwarded->complete = true;
+    list_remove(&forwarded->sending);
     if (forwarded->state == FORWARDED_COLLECTS) {
         forwarded->until_ms = now_of(forwarded->all) + WAIT_MS;
         look(forwarded);
@@ -666,30 +674,30 @@ static void on_drain(struct api_call *call)
 
 /* ---- beginning ---- */
 
-/* Returns true if the call may wait for the end of a run or a batch (held_call.h). */
-static bool waits_for_end(const struct exchange *x)
+static void refuse_one_more(struct api_call *call)
 {
-    return x->query.ptr && memmem(x->query.ptr, x->query.len, "wait=", 5);
+    explain(&call->why, ERR_BUSY, "Too many calls wait for the gateway that leads");
+    api_reply_error(call, ERR_BUSY);
 }
 
-/* Returns true for a call that the leader answers at once, and whose body is kept. */
-static bool is_brief(const struct api_call *call)
+/* Ends the call of the stranger that has sent nothing for the longest time. Otherwise a few
+ * clients that send slowly would keep out all others without a credential. */
+static void end_sender(struct list *sender)
 {
-    const struct exchange *x = call->x;
-    const struct route *route = call->route;
-    uint64_t length = 0;
-    text_to_u64(http_header(x, "content-length"), &length);
-    return route && !route->is_alone && !(route->auth & BODY_SLOW) && !x->chunked &&
-           !x->wants_upgrade && x->method != HTTP_HEAD_ && length <= KEPT_MAX &&
-           !waits_for_end(x);
+    struct forwarded *silent = container_of(sender, struct forwarded, sending);
+    if (is_streaming(silent))
+        end_stream(silent, false);
+    else
+        refuse_one_more(let_go(silent));
 }
 
-static void set_limits(struct api_call *call)
+/* The body of a stranger is not kept: the leader may refuse the call before it arrives. */
+static void set_limits(struct api_call *call, bool is_known)
 {
     const struct route *route = call->route;
     call->x->body_limit = route ? route->body_limit : UNKNOWN_BODY;
     call->x->slow_body = route && route->auth & BODY_SLOW;
-    call->x->stream_body = !is_brief(call);
+    call->x->stream_body = !forwarded_headers_are_brief(call, is_known ? KEPT_MAX : 0);
 }
 
 /* Only this process knows the first half, so that no client can send the same key. */
@@ -716,6 +724,8 @@ static struct forwarded *forwarded_create(struct forwarding *all, struct api_cal
     metric_add(M_FORWARDED, 1);
     metric_add(M_FORWARDED_NOW, 1);
     list_append(&all->calls, &forwarded->link);
+    list_init(&forwarded->sending);
+    caller_places_note_sender(&all->places, place, &forwarded->sending);
     call->forwarded = forwarded;
     call->on_gone = on_gone;
     call->on_drained = on_drained;
@@ -731,13 +741,12 @@ bool forwarding_take(struct forwarding *forwarding, struct api_call *call)
         return false;
     struct place_owner *place = caller_places_take_for(&forwarding->places, call);
     if (!place) {
-        explain(&call->why, ERR_BUSY, "Too many calls wait for the gateway that leads");
-        api_reply_error(call, ERR_BUSY);
+        refuse_one_more(call);
         return true;
     }
     if (place_owner_is_known(place))
         http_trust(call->x);
-    set_limits(call);
+    set_limits(call, place_owner_is_known(place));
     struct forwarded *forwarded = forwarded_create(forwarding, call, place);
     if (!forwarded->is_brief)
         send_or_wait(forwarded);
@@ -752,7 +761,7 @@ struct forwarding *forwarding_create(struct api *api, forwarding_enter_fn *enter
     forwarding->api = api;
     forwarding->loop = engine_loop(api->engine);
     forwarding->enter = enter;
-    caller_places_init(&forwarding->places);
+    caller_places_init(&forwarding->places, end_sender);
     forwarding->secret = random_below(UINT64_MAX);
     forwarding->kind = timers_kind(loop_timers(forwarding->loop), on_look);
     list_init(&forwarding->calls);

@@ -14,11 +14,34 @@ static struct caller_places places;
 static struct place_owner *taken[CALLER_PLACES];
 static size_t count;
 
+/* A call of a stranger that has not sent all of its request. */
+struct sender {
+    struct place_owner *owner;
+    struct list link;
+};
+
+static struct sender senders[CALLER_PLACES_OF_STRANGERS];
+static const struct sender *ended;
+
+static void end_sender(struct list *link)
+{
+    struct sender *sender = container_of(link, struct sender, link);
+    list_remove(link);
+    ended = sender;
+    for (size_t i = 0; i < count; i++)
+        if (taken[i] == sender->owner) {
+            taken[i] = taken[--count];
+            break;
+        }
+    caller_places_release(&places, sender->owner);
+}
+
 static int open_scene(void **state)
 {
     (void)state;
-    caller_places_init(&places);
+    caller_places_init(&places, end_sender);
     count = 0;
+    ended = NULL;
     return 0;
 }
 
@@ -50,9 +73,21 @@ static size_t take_all(const char *id, size_t limit)
 static size_t take_all_of_stranger(const char *address)
 {
     size_t got = 0;
-    while (keep(caller_places_take_stranger(&places, slice_of(address))))
+    while (keep(caller_places_take_stranger(&places, slice_of(address), false)))
         got++;
     return got;
+}
+
+/* Four addresses have all places of strangers, by calls that have sent nothing yet. */
+static void open_senders(void)
+{
+    for (size_t i = 0; i < CALLER_PLACES_OF_STRANGERS; i++) {
+        char address[2] = { (char)('a' + i / CALLER_PLACES_OF_ADDRESS), 0 };
+        senders[i].owner = caller_places_take_stranger(&places, slice_of(address), false);
+        assert_true(keep(senders[i].owner));
+        list_init(&senders[i].link);
+        caller_places_note_sender(&places, senders[i].owner, &senders[i].link);
+    }
 }
 
 static void one_caller_has_its_limit(void **state)
@@ -158,6 +193,52 @@ static void places_are_released_where_they_were_taken(void **state)
     assert_true(keep(caller_places_take(&places, SLICE("org_a"), SLICE("proj_b"), 9)));
 }
 
+static void the_stranger_that_is_silent_longest_makes_room(void **state)
+{
+    (void)state;
+    open_senders();
+    caller_places_note_sender(&places, senders[0].owner, &senders[0].link);
+    assert_null(ended);
+    assert_true(keep(caller_places_take_stranger(&places, SLICE("e"), false)));
+    assert_ptr_equal(ended, &senders[1]);
+    assert_true(keep(caller_places_take_stranger(&places, SLICE(""), false)));
+    assert_ptr_equal(ended, &senders[2]);
+    for (size_t i = 0; i < CALLER_PLACES_OF_STRANGERS; i++)
+        list_remove(&senders[i].link); /* their requests are complete */
+    assert_null(caller_places_take_stranger(&places, SLICE("f"), false));
+}
+
+static void an_address_with_too_many_calls_ends_none_of_others(void **state)
+{
+    (void)state;
+    open_senders();
+    assert_null(caller_places_take_stranger(&places, SLICE("b"), false));
+    assert_null(ended);
+}
+
+static void sockets_of_strangers_leave_places_to_their_calls(void **state)
+{
+    size_t got = 0;
+    (void)state;
+    while (keep(caller_places_take_stranger(&places, SLICE(""), true)))
+        got++;
+    assert_int_equal(got, CALLER_PLACES_OF_STRANGERS / 4 * 3);
+    assert_int_equal(take_all_of_stranger("a"), CALLER_PLACES_OF_STRANGERS / 4);
+    assert_null(caller_places_take_stranger(&places, SLICE("b"), true));
+}
+
+static void users_are_not_among_the_senders(void **state)
+{
+    struct list link;
+    (void)state;
+    struct place_owner *user =
+        caller_places_take(&places, SLICE("org"), SLICE("user"), CALLER_PLACES_OF_USER);
+    assert_true(keep(user));
+    list_init(&link);
+    caller_places_note_sender(&places, user, &link);
+    assert_true(list_empty(&link));
+}
+
 /* ---- callers ---- */
 
 #define PERSONAL_TOKEN "tr_pat_abcdefghijklmnopqrstuvwxyz0123456789abcd"
@@ -244,6 +325,10 @@ int main(void)
         TEST(strangers_of_a_hidden_address_have_the_limit_of_all),
         TEST(strangers_leave_places_for_others),
         TEST(places_are_released_where_they_were_taken),
+        TEST(the_stranger_that_is_silent_longest_makes_room),
+        TEST(an_address_with_too_many_calls_ends_none_of_others),
+        TEST(sockets_of_strangers_leave_places_to_their_calls),
+        TEST(users_are_not_among_the_senders),
         TEST(users_are_known_by_their_token_or_their_cookie),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
