@@ -246,7 +246,7 @@ static struct environment *next_environment(void *owner, uint32_t *at)
 
 static int64_t left_ms(void *owner)
 {
-    return leading_left_ms(((struct replication *)owner)->leading);
+    return leading_grant_ms(((struct replication *)owner)->leading);
 }
 
 static void on_take(void *owner, struct source_follower *from,

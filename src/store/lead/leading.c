@@ -15,7 +15,7 @@
  * While another gateway could take over, a leader registers the session of its beats, so
  * that its death is seen sooner. It then doubts sooner, too. So it beats five times a second,
  * and the others do so four times. It registers only if the last answered beat was sent
- * a moment ago: from then on, the shorter time counts.
+ * a moment ago, and no follower trusts itself for longer: from then on, the shorter time counts.
  *
  * Doubt is not a state: a leader without a response from the database keeps trying, and
  * continues to lead when it learns that nothing has changed. Meanwhile it rejects requests.
@@ -184,10 +184,8 @@ static bool may_register(const struct leading *leading)
 /* Returns true if the beat that is about to be sent registers the session. */
 static bool registers(const struct leading *leading)
 {
-    const struct observation *observation = &leading->observation;
-    int64_t since_ms = loop_boot_ms(leading->loop) - observation->sent_ms;
     return may_register(leading) &&
-           (observation->is_registered || since_ms <= SESSION_TRUST_MS / 2);
+           observation_may_register(&leading->observation, loop_boot_ms(leading->loop));
 }
 
 /* A pooler, or a lack of the right to read sessions, keeps the database from registering it. */
@@ -718,9 +716,10 @@ const char *leading_why_not(const struct leading *leading)
     return silent ? "no_beat" : NULL;
 }
 
-int64_t leading_left_ms(const struct leading *leading)
+int64_t leading_grant_ms(struct leading *leading)
 {
     if (leading_why_not(leading))
         return 0;
-    return observation_doubts_in(&leading->observation, loop_boot_ms(leading->loop));
+    return observation_grant(&leading->observation, may_register(leading),
+                             loop_boot_ms(leading->loop));
 }

@@ -102,9 +102,9 @@ bool leading_has_passed(const struct leading *leading);
 /* Returns our own number; 0: the database has not responded yet. */
 uint64_t leading_me(const struct leading *leading);
 
-/* Returns for how long from now this gateway leads for certain, even if no beat gets a
- * response; 0: it does not, or doubts it. */
-int64_t leading_left_ms(const struct leading *leading);
+/* Returns for how long from now followers may trust themselves, because this gateway then still
+ * leads for certain, even if no beat gets a response; 0: it does not, or doubts it. */
+int64_t leading_grant_ms(struct leading *leading);
 
 /* Returns the gateway that leads, as of the last response while this one stands by; the one
  * that takes the lead next, once this one has handed it over.

@@ -25,7 +25,9 @@
  *
  * The session answered the last beat, so that was sent before the session ended. A leader that
  * lives and only lost the connection reconnects within that time, or has been in doubt for
- * half a second when another one leads.
+ * half a second when another one leads. The same must hold for its followers, which trust
+ * themselves for the time that it grants: it registers its session only once no grant lasts
+ * longer than 1 s.
  *
  * A restart of the database ends all sessions, also of gateways that live. So sessions do not
  * count until my beats have had responses for the full time. */
@@ -61,6 +63,13 @@ static const struct seen_gateway *find(const struct observation *observation, ui
 void observation_send(struct observation *observation, bool registers)
 {
     observation->is_registered |= registers;
+}
+
+bool observation_may_register(const struct observation *observation, int64_t now_ms)
+{
+    bool is_recent = now_ms - observation->sent_ms <= SESSION_TRUST_MS / 2;
+    return observation->is_registered ||
+           (is_recent && observation->granted_ms <= now_ms + SESSION_TRUST_MS);
 }
 
 /* Returns ended_ms of a gateway, given how it was in the response before. */
@@ -153,6 +162,16 @@ int64_t observation_doubts_in(const struct observation *observation, int64_t now
 {
     int64_t left = doubt_ms(observation) - now_ms;
     return left > 0 ? left : 0;
+}
+
+int64_t observation_grant(struct observation *observation, bool registers, int64_t now_ms)
+{
+    int64_t left = observation_doubts_in(observation, now_ms);
+    if (registers && left > SESSION_TRUST_MS)
+        left = SESSION_TRUST_MS;
+    if (left && observation->granted_ms < now_ms + left)
+        observation->granted_ms = now_ms + left;
+    return left;
 }
 
 bool observation_has_other(const struct observation *observation, uint64_t me,

@@ -31,6 +31,7 @@ struct observation {
     /* since when responses have arrived without a gap; INT64_MAX: none */
     int64_t steady_ms;
     bool is_registered;        /* the others may know my session */
+    int64_t granted_ms;        /* until then followers may trust themselves */
     struct seen_gateway *seen; /* owned by this struct */
     size_t count;
 };
@@ -68,6 +69,14 @@ bool observation_doubts(const struct observation *observation, int64_t now_ms);
 
 /* Returns the ms until then if none of my beats gets a response meanwhile; 0: already. */
 int64_t observation_doubts_in(const struct observation *observation, int64_t now_ms);
+
+/* Returns true if I may register my session now. From then on, others may consider me dead
+ * sooner, so that neither I nor a follower may trust itself for longer. */
+bool observation_may_register(const struct observation *observation, int64_t now_ms);
+
+/* Returns for how many ms from now_ms followers may trust themselves because I lead, and notes
+ * that; 0: I doubt. registers: I have registered my session, or will do so. */
+int64_t observation_grant(struct observation *observation, bool registers, int64_t now_ms);
 
 /* Returns true if, as far as I know, another gateway is alive and not draining. */
 bool observation_has_other(const struct observation *observation, uint64_t me,

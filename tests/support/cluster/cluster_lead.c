@@ -32,6 +32,19 @@ int64_t cluster_lead_trust(const struct cluster_lead *lead)
     return observation_doubts_in(&lead->observation, now_of(lead));
 }
 
+/* As in store/lead/leading.c. */
+static bool may_register(const struct cluster_lead *lead)
+{
+    return lead->gateway->cluster->session_rule && lead->state == LEAD_LEADING;
+}
+
+int64_t cluster_lead_grant(struct cluster_lead *lead)
+{
+    if (!cluster_lead_trust(lead))
+        return 0;
+    return observation_grant(&lead->observation, may_register(lead), now_of(lead));
+}
+
 int cluster_lead_leader(const struct cluster_lead *lead)
 {
     for (int i = 0; i < CLUSTER_GATEWAYS; i++)
@@ -42,13 +55,9 @@ int cluster_lead_leader(const struct cluster_lead *lead)
 
 /* ---- calls ---- */
 
-/* As in store/lead/leading.c. */
 static bool registers(const struct cluster_lead *lead)
 {
-    const struct observation *observation = &lead->observation;
-    return lead->gateway->cluster->session_rule && lead->state == LEAD_LEADING &&
-           (observation->is_registered ||
-            now_of(lead) - observation->sent_ms <= SESSION_TRUST_MS / 2);
+    return may_register(lead) && observation_may_register(&lead->observation, now_of(lead));
 }
 
 static void call(struct cluster_lead *lead, enum cluster_call_kind kind,

@@ -51,5 +51,8 @@ void cluster_lead_loaded(struct cluster_lead *lead);
 /* Returns for how long this gateway trusts that it leads; 0: it does not. */
 int64_t cluster_lead_trust(const struct cluster_lead *lead);
 
+/* The same for its followers. */
+int64_t cluster_lead_grant(struct cluster_lead *lead);
+
 /* Returns the number of the gateway that leads; -1: unknown. */
 int cluster_lead_leader(const struct cluster_lead *lead);

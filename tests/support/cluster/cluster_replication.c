@@ -134,10 +134,10 @@ static struct environment *next_environment(void *owner, uint32_t *at)
 
 static int64_t left_ms(void *owner)
 {
-    const struct cluster_gateway *gateway = ((struct cluster_replication *)owner)->gateway;
+    struct cluster_gateway *gateway = ((struct cluster_replication *)owner)->gateway;
     if (has_fault(FAULT_DOUBTING_BEATS) && gateway->lead.state == LEAD_LEADING)
         return TRUST_MS;
-    return gateway->memory == MEMORY_READY ? cluster_lead_trust(&gateway->lead) : 0;
+    return gateway->memory == MEMORY_READY ? cluster_lead_grant(&gateway->lead) : 0;
 }
 
 void cluster_replication_lead(struct cluster_replication *replication)

@@ -57,7 +57,7 @@ static void leader_with_a_session_doubts_one_second_after_its_last_beat(void **s
     (void)state;
     struct process *a, *b;
     start_both(&a, &b);
-    assert_in_range(leading_left_ms(a->leading), 700, SESSION_TRUST_MS + 1);
+    assert_in_range(leading_grant_ms(a->leading), 700, SESSION_TRUST_MS + 1);
     a->cut = true;
     pass(600);
     assert_true(leads(a));
@@ -78,7 +78,7 @@ static void registering_a_session_leaves_trust(void **state)
     pass(1000);
     while (!a->registered) {
         loop_turn(a->loop, TURN_MS);
-        assert_true(leading_left_ms(a->leading) >= SESSION_TRUST_MS / 2);
+        assert_true(leading_grant_ms(a->leading) >= SESSION_TRUST_MS / 2);
         if (a->beating)
             answer_beat(a);
     }
@@ -87,9 +87,27 @@ static void registering_a_session_leaves_trust(void **state)
     assert_int_equal(b->registered, 0);
 }
 
+/* A follower that is cut off together with the leader trusts itself until the last time
+ * granted. */
+static void session_is_not_registered_while_followers_trust_it_for_longer(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    int64_t began_ms = loop_boot_ms(a->loop), granted_ms = leading_grant_ms(a->leading);
+    assert_in_range(granted_ms, 2900, 4001);
+    start("b", &several);
+    while (!a->registered) {
+        pass(TURN_MS);
+        assert_true(a->registered || leading_grant_ms(a->leading) > 0);
+    }
+    int64_t took_ms = loop_boot_ms(a->loop) - began_ms;
+    assert_in_range(took_ms, granted_ms - SESSION_TRUST_MS, granted_ms);
+    assert_int_equal(a->doubts, 0);
+}
+
 static void assert_trusts_for_four_seconds(struct process *a)
 {
-    assert_in_range(leading_left_ms(a->leading), 2900, 4001);
+    assert_in_range(leading_grant_ms(a->leading), 2900, 4001);
     a->cut = true;
     pass(2500);
     assert_true(leads(a));
@@ -256,6 +274,7 @@ int main(void)
         TEST(suspended_leader_is_replaced_after_dead_after),
         TEST(leader_with_a_session_doubts_one_second_after_its_last_beat),
         TEST(registering_a_session_leaves_trust),
+        TEST(session_is_not_registered_while_followers_trust_it_for_longer),
         TEST(lone_leader_trusts_itself_for_four_seconds),
         TEST(leader_behind_a_pooler_trusts_itself_for_four_seconds),
         TEST(leader_with_slow_beats_registers_no_session),

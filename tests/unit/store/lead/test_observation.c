@@ -274,6 +274,23 @@ static void registered_leader_doubts_from_the_sending_on(void **state)
                      DEAD_MS * 4 / 5 + 1);
 }
 
+static void session_is_registered_once_no_follower_trusts_me_for_longer(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 1, true);
+    int64_t left = observation_grant(&scene->observation, false, scene->now_ms);
+    int64_t until = scene->now_ms + left;
+    assert_int_equal(left, observation_doubts_in(&scene->observation, scene->now_ms));
+    for (; scene->now_ms + SESSION_TRUST_MS < until; pass(scene, 1, true)) {
+        assert_false(observation_may_register(&scene->observation, scene->now_ms));
+        assert_int_equal(observation_grant(&scene->observation, true, scene->now_ms),
+                         SESSION_TRUST_MS);
+    }
+    assert_true(observation_may_register(&scene->observation, scene->now_ms));
+    scene->now_ms += SESSION_TRUST_MS; /* my last answered beat is too old */
+    assert_false(observation_may_register(&scene->observation, scene->now_ms));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -295,6 +312,7 @@ int main(void)
         TEST(sessions_do_not_count_after_an_unanswered_beat),
         TEST(doubt_precedes_death_by_session_with_clocks_wrong_by_a_tenth),
         TEST(registered_leader_doubts_from_the_sending_on),
+        TEST(session_is_registered_once_no_follower_trusts_me_for_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
