@@ -175,6 +175,7 @@ test("the encryption key is replaced while clients write: with both keys, rotate
   assert.equal(code, 0, all);
   for (const one of gateways) assert.ok(!one.stderr.includes(next), "no log has the key");
   for (const one of followers) await until(() => one.stderr.includes("the encryption key was rotated"), { what: `${one.name} has the new key` });
+  await until(() => postgres.query("SELECT count(*), min(key_ids) = max(key_ids) FROM runcast.gateway WHERE cardinality(key_ids) = 1") === "3|t", { what: "all show the new key only" });
   const after = await add();
   for (const one of followers) {
     for (const key of [before, after]) assert.equal((await one.get("/api/v1/runs", { key })).status, 200);
@@ -201,6 +202,9 @@ test("the encryption key is replaced while clients write: with both keys, rotate
   await until(async () => (await listed()).some(({ name, reason }) => name === follower.name && /lead/.test(reason)), { what: "the leader knows" });
   assert.equal((await runProgram(["lead", follower.name, "--data", last.data])).code, 1);
   assert.ok(await last.leads());
+  await stranger.restart({ env: { RUNCAST_ENCRYPTION_KEY: "70".repeat(32) } });
+  assert.equal((await stranger.get("/api/v1/runs", { key: after })).status, 200, "a gateway with the leader's new key joins");
+  await stranger.stop();
   await follower.stop();
   await last.stop();
 });

@@ -34,16 +34,14 @@ enum err gateway_open_vault(const struct config *config, struct vault **vault,
 
 /* How a gateway identifies itself to others with the same PostgreSQL database. */
 struct gateway_identity {
-    /* The vault opens values of these keys (vault_key_ids). */
-    const char *key_ids[VAULT_KEYS];
-    size_t key_id_count;
-    const char *name;     /* of this gateway, see gateway_name */
-    const char *peer_url; /* where others connect to it; "": it serves no peers */
+    const struct vault *vault; /* they see which keys it opens */
+    const char *name;          /* of this gateway, see gateway_name */
+    const char *peer_url;      /* where others connect to it; "": it serves no peers */
 };
 
 /* Opens the configured database: the SQLite file in the data directory, or PostgreSQL.
  *
- * The texts of identity are borrowed until the store is closed. SQLite ignores them. */
+ * The vault and the texts of identity are borrowed until the store is closed. SQLite ignores them. */
 enum err gateway_open_store(const struct config *config,
                             const struct gateway_identity *identity, struct uv_loop_s *loop,
                             struct store **store, struct failure *why);

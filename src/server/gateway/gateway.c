@@ -58,7 +58,7 @@ struct gateway {
     struct store *store;
     struct leading *leading;
     /* As passed to the store. */
-    char name[GATEWAY_NAME_MAX], key_ids[VAULT_KEYS][KEY_ID_TEXT_MAX];
+    char name[GATEWAY_NAME_MAX];
     char peer_url[PEER_URL_MAX];
     struct first_start first_start;
     struct ring *ring;
@@ -521,9 +521,7 @@ static enum err begin_replication(struct gateway *gateway, struct failure *why)
 static enum err open_data(struct gateway *gateway, struct uv_loop_s *uv,
                           struct failure *why)
 {
-    struct gateway_identity identity = { .key_ids = { gateway->key_ids[0],
-                                                      gateway->key_ids[1] },
-                                         .name = gateway->name,
+    struct gateway_identity identity = { .name = gateway->name,
                                          .peer_url = gateway->peer_url };
     struct config_listener peer;
     enum err refused = config_peer_listener(gateway->config, &peer, why);
@@ -532,7 +530,7 @@ static enum err open_data(struct gateway *gateway, struct uv_loop_s *uv,
     if (refused)
         return refused;
     config_write_peer_url(gateway->config, &peer, gateway->peer_url);
-    identity.key_id_count = vault_key_ids(gateway->vault, gateway->key_ids);
+    identity.vault = gateway->vault;
     gateway_name(gateway->config, gateway->name);
     refused = gateway_open_store(gateway->config, &identity, uv, &gateway->store, why);
     if (refused)

@@ -190,6 +190,8 @@ static void on_answer(struct pg_link *link, PGresult *answer)
         finish_leave(beats, refused ? STORE_FAILED : STORE_OK);
     if (step == PG_BEAT_LEAVES && beats->leaving)
         close_all(beats);
+    else if (step == PG_BEAT_SHOWS_KEYS)
+        memcpy(beats->lead->key_ids, beats->key_ids, sizeof(beats->key_ids));
     else if (step == PG_BEAT_BEATS && refused)
         finish_beat(beats, STORE_FAILED);
     else if (step == PG_BEAT_BEATS)
@@ -219,10 +221,10 @@ static void send_statement(struct pg_beats *beats, enum pg_beat_step step, struc
                            const struct pg_params *params)
 {
     static const unsigned deadlines[] = {
-        [PG_BEAT_LISTENS] = BEAT_DEADLINE_MS,  [PG_BEAT_BEATS] = BEAT_DEADLINE_MS,
-        [PG_BEAT_TAKES] = TAKE_DEADLINE_MS,    [PG_BEAT_FORGETS] = BEAT_DEADLINE_MS,
-        [PG_BEAT_RECOUNTS] = BEAT_DEADLINE_MS, [PG_BEAT_RENEWS] = BEAT_DEADLINE_MS,
-        [PG_BEAT_LEAVES] = LEAVE_DEADLINE_MS
+        [PG_BEAT_LISTENS] = BEAT_DEADLINE_MS, [PG_BEAT_SHOWS_KEYS] = BEAT_DEADLINE_MS,
+        [PG_BEAT_BEATS] = BEAT_DEADLINE_MS,   [PG_BEAT_TAKES] = TAKE_DEADLINE_MS,
+        [PG_BEAT_FORGETS] = BEAT_DEADLINE_MS, [PG_BEAT_RECOUNTS] = BEAT_DEADLINE_MS,
+        [PG_BEAT_RENEWS] = BEAT_DEADLINE_MS,  [PG_BEAT_LEAVES] = LEAVE_DEADLINE_MS
     };
     buf_add_char(sql, '\0');
     struct pg_statement statement = { .sql = sql->ptr,
@@ -250,6 +252,24 @@ static void send_listen(struct pg_beats *beats)
     buf_print(&sql, "LISTEN \"%s\"", pg_schema_name(beats->link.options));
     beats->listens = true;
     send_statement(beats, PG_BEAT_LISTENS, &sql, &params);
+}
+
+/* Returns true if the keys that this gateway opens are not those in its row, because the key
+ * was replaced. Then writes them. */
+static bool send_key_ids(struct pg_beats *beats)
+{
+    struct pg_params params = { 0 };
+    struct buf sql = { 0 };
+    pg_lead_key_ids(beats->link.options, beats->key_ids);
+    if (!strcmp(beats->key_ids, beats->lead->key_ids))
+        return false;
+    pg_param_int8(&params, beats->lead->me);
+    pg_param_text(&params, beats->key_ids);
+    buf_print(&sql, "UPDATE \"%s\".gateway SET key_ids = $2::text[] WHERE id = $1",
+              pg_schema_name(beats->link.options));
+    send_statement(beats, PG_BEAT_SHOWS_KEYS, &sql, &params);
+    pg_params_finish(&params);
+    return true;
 }
 
 static void send_beat(struct pg_beats *beats)
@@ -353,6 +373,8 @@ static void go_on(struct pg_beats *beats)
         send_take(beats);
     else if (!beats->listens && !beats->leaving)
         send_listen(beats);
+    else if (beats->beat && send_key_ids(beats))
+        ; /* the beat is next */
     else if (beats->beat)
         send_beat(beats);
     else if (beats->renew)

@@ -10,6 +10,7 @@
 enum pg_beat_step {
     PG_BEAT_REST,
     PG_BEAT_LISTENS,
+    PG_BEAT_SHOWS_KEYS,
     PG_BEAT_BEATS,
     PG_BEAT_TAKES,
     PG_BEAT_FORGETS,
@@ -30,8 +31,9 @@ struct pg_beats {
     struct store_recount *recount;
     struct store_renew *renew;
     struct store_leave *leave;
-    bool listens;           /* this connection listens to the channel */
-    enum pg_beat_step step; /* the statement in flight */
+    bool listens;                  /* this connection listens to the channel */
+    enum pg_beat_step step;        /* the statement in flight */
+    char key_ids[PG_KEY_IDS_TEXT]; /* that PG_BEAT_SHOWS_KEYS writes */
     /* Limits how long a request waits for a connection, and how long pg_beats_stop
      * takes. */
     uv_timer_t timeout;

@@ -37,14 +37,15 @@ static void set_term(struct pg_lead *lead, uint32_t env, uint64_t term)
     ((struct pg_term *)*place)->term = term;
 }
 
-/* Adds an array as text: {"one","two"}. Ids are hexadecimal digits. */
-static void add_key_ids(struct buf *out, const struct pg_options *options)
+void pg_lead_key_ids(const struct pg_options *options, char text[PG_KEY_IDS_TEXT])
 {
-    buf_add_char(out, '{');
-    for (size_t i = 0; i < options->key_id_count; i++)
-        buf_print(out, "%s\"%s\"", i ? "," : "", options->key_ids[i]);
-    buf_add_text(out, "}");
-    buf_add_char(out, '\0');
+    char ids[VAULT_KEYS][KEY_ID_TEXT_MAX];
+    size_t count = options->vault ? vault_key_ids(options->vault, ids) : 0;
+    int len = snprintf(text, PG_KEY_IDS_TEXT, "{");
+    for (size_t i = 0; i < count; i++)
+        len += snprintf(text + len, PG_KEY_IDS_TEXT - (size_t)len, "%s\"%s\"", i ? "," : "",
+                        ids[i]);
+    snprintf(text + len, PG_KEY_IDS_TEXT - (size_t)len, "}");
 }
 
 /* Finds a leader with none of our encryption keys: its name, first key and beat.
@@ -78,37 +79,35 @@ static bool find_stranger(PGconn *conn, const struct pg_options *options,
 static enum err check_keys(PGconn *conn, const struct pg_options *options,
                            const char *key_ids, struct failure *why)
 {
-    char name[64], key[64], before[24], beat[24];
+    char name[64], key[64], before[24], beat[24], own[KEY_ID_TEXT_MAX] = "none";
     if (!find_stranger(conn, options, key_ids, name, key, before))
         return OK;
     int64_t waited = pg_run_number(conn, "SELECT count(pg_sleep(2.5))", 0);
     if (!waited || !find_stranger(conn, options, key_ids, name, key, beat) ||
         !strcmp(before, beat))
         return OK;
+    if (options->vault)
+        vault_key_id(options->vault, own);
     return explain(why, ERR_INVALID,
                    "the leading gateway \"%s\" has the encryption key %.16s, but this one "
                    "has %.16s; give all gateways of a database the same key, or this one "
                    "both (RUNCAST_NEXT_ENCRYPTION_KEY) while the key is replaced",
-                   name, key, options->key_id_count ? options->key_ids[0] : "none");
+                   name, key, own);
 }
 
 enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
                       struct failure *why)
 {
     char sql[128];
-    struct buf key_ids = { 0 };
-    add_key_ids(&key_ids, options);
-    if (check_keys(conn, options, key_ids.ptr, why)) {
-        buf_finish(&key_ids);
+    pg_lead_key_ids(options, lead->key_ids);
+    if (check_keys(conn, options, lead->key_ids, why))
         return why->code;
-    }
     snprintf(sql, sizeof(sql), "SELECT \"%s\".join_v101($1, $2, $3, %d, $4::text[], %d)",
              pg_schema_name(options), FUNCTIONS_VERSION, PG_WRITERS_MAX);
     const char *values[] = { options->name ? options->name : "gateway",
                              options->peer_url ? options->peer_url : "", RUNCAST_VERSION,
-                             key_ids.ptr };
+                             lead->key_ids };
     PGresult *result = pg_run(conn, sql, 4, values, why);
-    buf_finish(&key_ids);
     if (!result)
         return why->code;
     lead->me = strtoll(PQgetvalue(result, 0, 0), NULL, 10);

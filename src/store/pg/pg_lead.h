@@ -5,16 +5,20 @@
 #pragma once
 
 #include "base/slots.h"
+#include "base/vault/vault.h"
 #include "store/pg/pg_connect.h"
 #include "store/positions.h"
+
+enum { PG_KEY_IDS_TEXT = VAULT_KEYS * (KEY_ID_TEXT_MAX + 2) + 3 };
 
 struct pg_lead {
     /* number of the gateway's row; its writers are numbered from PG_WRITERS_MAX times
      * that */
     int64_t me;
-    struct slots terms;          /* struct pg_term, by environment */
-    uint64_t term;               /* of realm 0; 0: not led */
-    struct positions *positions; /* updated when the lead is taken */
+    struct slots terms;            /* struct pg_term, by environment */
+    uint64_t term;                 /* of realm 0; 0: not led */
+    struct positions *positions;   /* updated when the lead is taken */
+    char key_ids[PG_KEY_IDS_TEXT]; /* as in the gateway's row */
 };
 
 enum { PG_REALM = 0 };
@@ -27,6 +31,9 @@ uint64_t pg_lead_term(const void *lead, uint32_t env);
 /* Joins under the name in the options. */
 enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
                       struct failure *why);
+
+/* Writes the ids of the keys that this gateway can open, as an array: {"one","two"}. */
+void pg_lead_key_ids(const struct pg_options *options, char text[PG_KEY_IDS_TEXT]);
 
 /* Parameters of lead_v102: the realm, environments that may be new, and dead gateways if
  * any.
