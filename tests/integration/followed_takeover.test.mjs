@@ -161,6 +161,23 @@ test("a follower that takes the lead with memory that differs from the database 
   await b.stop();
 });
 
+// As if it had missed a revocation, which would then hold nowhere.
+test("a follower that takes the lead with a key that the database does not have gives the lead up, and refuses the key", { timeout: 120_000 }, async (t) => {
+  const { postgres, leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] }), keysOfProd = `/api/v1/projects/${keys.ref}/prod/keys`;
+  const { json } = await leader.post(keysOfProd, { name: "ci" }, { key: keys.pat });
+  await until(async () => (await b.get("/api/v1/runs", { key: json.key })).status === 200, { what: "the follower has the key" });
+  await agree(leader, [b]);
+  await leader.kill();
+  const newest = "FROM runcast.document WHERE env = 0 AND kind = 4";
+  postgres.query(`DELETE ${newest} AND seq = (SELECT max(seq) ${newest})`);
+  await until(() => /"event":"lead lost","reason":"memory differs from the database"/.test(b.stderr), { what: "the difference is found", timeoutMs: 60_000 });
+  assert.match(b.stderr, /"event":"accounts in memory differ from the database","document":"one that was removed"/);
+  await until(() => b.leads(), { what: "it leads again", timeoutMs: 60_000 });
+  assert.equal((await b.get("/api/v1/runs", { key: json.key })).status, 401);
+  await trigger(b);
+  await b.stop();
+});
+
 // The follower may have the runs as unfinished, and have retired the environment already.
 test("a follower that takes the lead cancels the runs of a branch that was archived just before", { timeout: 120_000 }, async (t) => {
   const { postgres, leader, others: [b] } = await startFollowers(t, { names: ["a", "b"], options: ["--cancel-timeout", "1s"] });

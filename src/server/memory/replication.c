@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "core/replication/comparison.h"
 #include "server/config/config_listen.h"
+#include "server/memory/account_comparison.h"
 #include "server/operator/operating.h"
 #include "server/peers/serving.h"
 #include "server/upkeep/retention.h"
@@ -25,7 +26,8 @@ struct replication {
     struct follower *follower;   /* NULL: it does not follow, or no longer */
     struct forwarder *forwarder; /* NULL: it was closed */
     struct timer finish;         /* waits until the follower can be freed */
-    struct comparison comparison;
+    struct account_comparison account_comparison;
+    struct comparison comparison; /* after it */
     bool compares; /* this gateway has taken the lead with the memory of a follower */
     void (*stopped)(void *owner); /* of replication_stop_serving */
     void (*closed)(void *owner);
@@ -48,7 +50,8 @@ static void maybe_closed(struct replication *replication)
     if (!replication->closed || replication->serving || replication->follower ||
         replication->forwarder)
         return;
-    if (!comparison_is_idle(&replication->comparison)) {
+    if (!comparison_is_idle(&replication->comparison) ||
+        !account_comparison_is_idle(&replication->account_comparison)) {
         finish_soon(replication);
         return;
     }
@@ -120,6 +123,7 @@ void replication_end(struct replication *replication, const char *why)
     operating_follow(replication->options.operating, NULL);
     if (replication->serving)
         serving_end(replication->serving, why);
+    account_comparison_stop(&replication->account_comparison);
     comparison_stop(&replication->comparison);
     end_following(replication, why);
 }
@@ -273,12 +277,26 @@ static void on_difference(void *owner)
                     "memory differs from the database");
 }
 
+static void on_accounts_compared(void *owner, bool differs)
+{
+    if (differs)
+        on_difference(owner);
+    else
+        comparison_begin(&((struct replication *)owner)->comparison);
+}
+
 static void init_comparison(struct replication *replication)
 {
     const struct replication_options *options = &replication->options;
+    const struct account_comparison_options accounts = { .store = options->store,
+                                                         .accounts = options->accounts,
+                                                         .writer = options->writer,
+                                                         .done = on_accounts_compared,
+                                                         .owner = replication };
     const struct comparison_options comparison = { .next = next_environment,
                                                    .differs = on_difference,
                                                    .owner = replication };
+    account_comparison_init(&replication->account_comparison, replication->loop, &accounts);
     comparison_init(&replication->comparison, replication->loop, options->store,
                     &comparison);
 }
@@ -321,7 +339,7 @@ void replication_lead(struct replication *replication, struct retain *retain)
     account_writer_on_change(options->writer, on_account_change, replication);
     retain_on_purged(retain, on_purged, replication);
     if (replication->compares)
-        comparison_begin(&replication->comparison);
+        account_comparison_begin(&replication->account_comparison);
 }
 
 void replication_add(struct replication *replication, uint32_t number)

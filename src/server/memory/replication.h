@@ -71,7 +71,7 @@ bool replication_take_lead(struct replication *replication, struct leading *lead
 
 /* It leads, and everything is in memory. From now on, followers are served. retain reports
  * what retention removes. If it has followed before, compares memory with the database
- * (comparison.h); after a difference, it gives up the lead. */
+ * (account_comparison.h, then comparison.h); after a difference, it gives up the lead. */
 void replication_lead(struct replication *replication, struct retain *retain);
 
 /* An environment has come into memory, or has been added. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "accounts/accounts.h"
+#include "accounts/account_versions.h"
 #include "base/mem.h"
 
 enum { CHANGES_MAX = 16 };
@@ -521,6 +521,58 @@ static void variables_of_the_first_start_are_known(void **state)
     assert_false(bootstrap_reads(SLICE("_FILE")));
 }
 
+/* ---- versions ---- */
+
+static bool has(struct accounts *accounts, const struct change *change, uint32_t version)
+{
+    struct document document = change->document;
+    document.version = version;
+    return accounts_have(accounts, &document);
+}
+
+static void add_first_versions(struct world *world)
+{
+    for (size_t i = 0; i < world->count; i++)
+        world->changes[i].document.version = 1;
+    add_all(world, world->accounts, false);
+}
+
+static void memory_has_the_version_of_each_document(void **state)
+{
+    struct world *world = *state;
+    for (size_t i = 0; i < world->count; i++)
+        assert_false(has(world->accounts, &world->changes[i], 1));
+    assert_int_equal(accounts_document_count(world->accounts), 0);
+    add_first_versions(world);
+    for (size_t i = 0; i < world->count; i++) {
+        assert_true(has(world->accounts, &world->changes[i], 1));
+        assert_false(has(world->accounts, &world->changes[i], 2));
+    }
+    assert_int_equal(accounts_document_count(world->accounts), world->count);
+    assert_int_equal(
+        accounts_serve_all(world->accounts,
+                           SLICE("tr_wgt_abcdefghijklmnopqrstuvwxyz0123456789abcd"), NULL),
+        OK);
+    assert_int_equal(accounts_document_count(world->accounts), world->count);
+}
+
+static void removed_documents_are_not_in_memory(void **state)
+{
+    struct world *world = *state;
+    size_t left = world->count;
+    add_first_versions(world);
+    for (size_t i = world->count; i--;) {
+        struct change removal = world->changes[i];
+        struct failure why;
+        removal.expected = 1;
+        removal.document.version = 2;
+        removal.document.body = NULL;
+        assert_int_equal(accounts_apply(world->accounts, &removal, &why), OK);
+        assert_false(has(world->accounts, &world->changes[i], 1));
+        assert_int_equal(accounts_document_count(world->accounts), --left);
+    }
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, make_world, end_world)
 
 int main(void)
@@ -537,6 +589,8 @@ int main(void)
         IN_WORLD(dangling_reference_is_rejected),
         IN_WORLD(unknown_name_is_not_found),
         IN_WORLD(walk_visits_every_environment_once_in_order),
+        IN_WORLD(memory_has_the_version_of_each_document),
+        IN_WORLD(removed_documents_are_not_in_memory),
         IN_WORLD(user_sees_only_projects_of_its_organization),
         cmocka_unit_test(environments_have_the_names_of_trigger_dev),
         IN_WORLD(generated_values_have_the_form_of_trigger_dev),
