@@ -14,8 +14,7 @@ void http_carry(struct server *server, struct http_carried *carried,
     *carried = (struct http_carried){ .ops = ops, .conn = &conn->c };
     conn->peer = bytes_ref(peer);
     list_append(&server->connections, &conn->c.link);
-    server->connection_count++;
-    server->open_count++;
+    server->connection_count++; /* without a socket, it is not among the open ones */
     connection_trust(&conn->c);
     connection_feed(&conn->c, request);
 }

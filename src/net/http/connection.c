@@ -576,10 +576,11 @@ void connection_close(struct connection *conn)
     count_unsent(conn);
     drop_kept(conn);
     connection_drop_secure(conn);
-    if (conn->watch.fd >= 0)
+    if (conn->watch.fd >= 0) {
         close(conn->watch.fd);
+        conn->server->open_count--;
+    }
     conn->watch.fd = -1;
-    conn->server->open_count--;
     conn->server->admin_count -= conn->admin;
     loop_defer(conn->server->loop, &conn->later);
 }

@@ -21,7 +21,7 @@ struct callers {
     struct server *server;
     struct callers_options options;
     struct list strangers; // peer_caller::link; the oldest is first
-    unsigned stranger_count;
+    unsigned stranger_count, proven_count;
     uint32_t kind; /* of timers */
     int64_t warned_ms;
 };
@@ -32,6 +32,7 @@ struct peer_caller {
     struct peer_handshake handshake;
     struct peer_mac *mac; /* NULL: it has proved nothing yet */
     bool is_opened;       /* it has got the opening */
+    bool is_proven;
     bool wants_mux;
     struct timer timer; /* until then */
     struct list link;   // callers::strangers, until then
@@ -56,6 +57,7 @@ void callers_on_session_end(struct http_session *session)
 {
     struct peer_caller *caller = container_of(session, struct peer_caller, session);
     leave_strangers(caller);
+    caller->all->proven_count -= caller->is_proven;
     peer_mac_destroy(caller->mac);
     free(caller);
 }
@@ -130,6 +132,15 @@ static void begin_session(struct callers *callers, struct exchange *x)
     loop_set_timer(callers->loop, &caller->timer, callers->kind, PEER_HANDSHAKE_MS);
 }
 
+/* Calls of clients must not keep followers from connecting. */
+static bool has_room(struct callers *callers, struct exchange *x)
+{
+    if (callers->proven_count < callers->options.most)
+        return true;
+    reply_last(x, 429, SLICE("retry-after: 1\r\n"));
+    return false;
+}
+
 static void accept_caller(struct peer_caller *caller, const struct peer_key *key,
                           struct exchange *x)
 {
@@ -140,6 +151,8 @@ static void accept_caller(struct peer_caller *caller, const struct peer_key *key
     caller->mac = peer_mac_create(&session, PEER_CALLER);
     secret_wipe(&session, sizeof(session));
     leave_strangers(caller);
+    caller->is_proven = true;
+    caller->all->proven_count++;
     http_trust(x);
     http_reply(x, 200, (struct slice){ 0 },
                (struct slice){ (const char *)proof, sizeof(proof) });
@@ -158,10 +171,10 @@ static void take_answer(struct peer_caller *caller, struct exchange *x)
     }
     vault_peer_keys(callers->options.vault, &keys);
     const struct peer_key *key = peer_proof_check(&keys, PEER_CALLER, handshake, answer);
-    if (key)
-        accept_caller(caller, key, x);
-    else
+    if (!key)
         refuse(callers, x, "it does not have the encryption key of this gateway");
+    else if (has_room(callers, x))
+        accept_caller(caller, key, x);
     secret_wipe(&keys, sizeof(keys));
 }
 
@@ -248,6 +261,8 @@ struct callers *callers_create(struct loop *loop, struct server *server,
     callers->loop = loop;
     callers->server = server;
     callers->options = *options;
+    if (!callers->options.most)
+        callers->options.most = CALLERS_MAX;
     callers->kind = timers_kind(loop_timers(loop), on_due);
     callers->warned_ms = -WARN_MS;
     list_init(&callers->strangers);

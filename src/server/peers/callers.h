@@ -14,13 +14,17 @@
 struct callers;
 struct server;
 
-enum { CALLERS_STRANGERS_MAX = 64 /* for one more, the oldest is closed */ };
+enum {
+    CALLERS_STRANGERS_MAX = 64, /* for one more, the oldest is closed */
+    CALLERS_MAX = 16 * 1024,    /* that have proved the key; further ones get 429 */
+};
 
 struct callers_options {
     const struct vault *vault; /* borrowed */
     /* Returns our store_gateway::id; 0: this gateway does not lead, so calls get 503. */
     uint64_t (*leader_id)(void *owner);
     void *owner;
+    unsigned most; /* for tests; 0: CALLERS_MAX */
 };
 
 /* server: also gets multiplexed calls (muxed_calls.h). */

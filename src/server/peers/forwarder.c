@@ -120,8 +120,9 @@ static enum relay_greet next(void *made, int status, struct slice answer, struct
         return RELAY_GREET_SEND;
     }
     if (status != 200) {
-        *why = status == 503 ? "the gateway at the leader's address does not lead"
-                             : "the gateway at the leader's address refuses this one";
+        *why = status == 503   ? "the gateway at the leader's address does not lead"
+               : status == 429 ? "the leader has too many forwarded calls"
+                               : "the gateway at the leader's address refuses this one";
         return RELAY_GREET_REFUSED;
     }
     return greeting->state == GREETING_ASKED ? take_opening(greeting, answer, body, why)

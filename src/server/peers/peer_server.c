@@ -14,11 +14,9 @@
 #include "server/peers/peer_wire.h"
 
 enum {
-    /* Calls that followers forward: each call in progress has a connection. */
-    CALLS_MAX = 8 * 1024,
-    /* Strangers, peers and calls. Above 7/8 of it, the oldest connection that has proved
-     * nothing is closed for each new one. */
-    CONNECTIONS_MAX = 2 * PEER_STRANGERS_MAX + CALLS_MAX,
+    /* Above 7/8 of it, the oldest connection that has proved nothing is closed for each new
+     * one. So that is more than all strangers and forwarded calls. */
+    CONNECTIONS_MAX = (4 * PEER_STRANGERS_MAX + CALLERS_MAX) / 7 * 8,
     HEADERS_MAX = 110, /* a client may send 100 */
     HEAD_MAX = 18 * 1024,
     HEAD_MS = 2 * 1000,
@@ -484,7 +482,8 @@ enum err peer_server_create(struct loop *loop, const struct peer_server_options 
     }
     const struct callers_options callers = { .vault = options->vault,
                                              .leader_id = options->leader_id,
-                                             .owner = options->owner };
+                                             .owner = options->owner,
+                                             .most = options->callers_max };
     server->callers = callers_create(loop, server->http, &callers);
     server->group = peer_group_create();
     *out = server;

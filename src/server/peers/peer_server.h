@@ -42,6 +42,7 @@ struct peer_server_options {
     struct certificates *certificates;    /* a reference is taken; NULL: no TLS */
     const struct vault *vault;            /* borrowed */
     size_t unsent_max;                    /* bytes; 0: PEER_UNSENT_MAX */
+    unsigned callers_max;                 /* 0: CALLERS_MAX (callers.h) */
     /* Returns our store_gateway::id; 0: we do not lead, so connections get 503. */
     uint64_t (*leader_id)(void *owner);
     /* Both sides have proved that they have the key. */

@@ -115,13 +115,14 @@ static void on_server_closed(void *owner)
     scene.server_closed = true;
 }
 
-static void start_leader(void)
+static void start_leader(unsigned callers_max)
 {
     const struct listen_options address = { .host = "127.0.0.1" };
     struct failure why = { 0 };
     const struct peer_server_options options = {
         .address = &address,
         .vault = scene.vault,
+        .callers_max = callers_max,
         .leader_id = leader_id,
         .closed = on_server_closed,
         .calls = { .on_head = on_api_head,
@@ -252,15 +253,15 @@ static void expect_call(const char *target, const char *note, const char *expect
 
 /* ---- setup ---- */
 
+/* state: the leader has room for one connection with calls; NULL: as usual. */
 static int open_scene(void **state)
 {
-    (void)state;
     memset(&scene, 0, sizeof(scene));
     memset(&call, 0, sizeof(call));
     client_world_open(&world);
     scene.vault = open_vault(KEY);
     scene.id = LEADER;
-    start_leader();
+    start_leader(*state ? 1 : 0);
     return 0;
 }
 
@@ -489,6 +490,25 @@ static bool is_left(void *owner)
     return scene.gone > 0;
 }
 
+/* Calls of clients do not keep followers out. */
+static void too_many_connections_of_calls_are_refused(void **state)
+{
+    struct relay_request request = brief("/wait", "::1 --");
+    struct relay held;
+    struct failure why;
+    (void)state;
+    start_follower(KEY);
+    request.is_brief = false;
+    relay_begin(forwarder_pool(scene.forwarder), &held, &request, &ops, &why);
+    relay_finish(&held);
+    client_world_until(&world, is_waiting, NULL);
+    make_call((struct relay_request){ .method = "POST", .target = SLICE("/") }, "one more");
+    assert_string_equal(call.why, "the leader has too many forwarded calls");
+    relay_cancel(&held);
+    client_world_until(&world, is_left, NULL);
+    expect_call("/", "::1 --", "::1 /? runs.example m  n body");
+}
+
 static void a_client_of_a_muxed_call_may_leave(void **state)
 {
     struct relay relay;
@@ -521,7 +541,7 @@ static void muxed_calls_end_with_their_connection(void **state)
     assert_true(relay.was_sent);
     client_world_until(&world, is_true, &scene.server_closed);
     scene.server_closed = false;
-    start_leader();
+    start_leader(0);
 }
 
 /* A client chooses the path and the headers of its call. */
@@ -753,6 +773,8 @@ int main(void)
         TEST(a_call_belongs_to_its_client),
         TEST(another_key_forwards_nothing),
         TEST(only_the_leader_gets_calls),
+        cmocka_unit_test_prestate_setup_teardown(too_many_connections_of_calls_are_refused,
+                                                 open_scene, close_scene, &world),
         TEST(a_lead_that_has_ended_refuses_calls),
         TEST(strangers_reach_nothing),
         TEST(changed_and_repeated_heads_are_refused),
