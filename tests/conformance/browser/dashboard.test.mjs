@@ -895,7 +895,9 @@ describe("the other views", () => {
     await gateway.post("/api/v1/schedules", { task: "daily-report", cron: "30 9 * * 1-5", timezone: "America/Argentina/ComodRivadavia", deduplicationKey: "wide", externalId: "customer-42" });
     if (!(await gateway.get("/api/v1/deployments", { key: keys.prod })).json.data.length) await deploy(gateway);
     const page = await open(t, at("overview"), { viewport: { width: 1024, height: 768 } });
-    for (const [view, text, env] of [["overview", long], ["batches", "campaign"], ["schedules", "customer-42"], ["waitpoints", "approval"], ["deployments", "4.8.3", "prod"], ["workers", "shop.ts"], ["tokens", "this tab"], ["queues", "payments"]]) {
+    const lastRun = { id: "run_last", status: "SYSTEM_FAILURE", createdAt: new Date(Date.now() - 25 * 86_400_000) }; // schedules have one at any time of day
+    await page.route((url) => url.searchParams.has("filter[schedule]"), (route) => route.fulfill({ json: { data: [lastRun] } }));
+    for (const [view, text, env] of [["overview", long], ["batches", "campaign"], ["schedules", "System failure"], ["waitpoints", "approval"], ["deployments", "4.8.3", "prod"], ["workers", "shop.ts"], ["tokens", "this tab"], ["queues", "payments"]]) {
       await page.goto(gateway.url + at(view, { env: env ?? "dev" }));
       await until(async () => (await page.locator("table").allTextContents()).join().includes(text), { what: `${view} shows ${text}` });
       const sizes = await page.evaluate(() => ({
