@@ -5,7 +5,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { deploy, runCli, startWorld } from "../../support/js/dashboard_world.mjs";
+import { startCommands } from "../../support/js/cli_commands.mjs";
+import { deploy, startWorld } from "../../support/js/dashboard_world.mjs";
 import { Builder, Deployer } from "../../support/js/deployments.mjs";
 import { freePort, keys, startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
 import { runProgram } from "../../support/js/program.mjs";
@@ -89,20 +90,20 @@ describe("signing in", () => {
   });
 
   test("of the CLI: login prints a link, the user approves it, and whoami and logout work", async (t) => {
-    const home = temporaryFolder(), { out } = await runCli(["login", "-a", gateway.url, "--no-browser"], { home });
+    const cli = startCommands({ t }), { out } = await cli.run("login", "-a", gateway.url, "--no-browser");
     const [link] = /http:\S+authorization-code\/\w+/.exec(out);
     const page = await open(t, new URL(link).pathname);
     await page.getByText("127.0.0.1 (the gateway's machine)").waitFor();
     await judge(page);
     await page.getByRole("button", { name: "Approve" }).click();
     const code = await page.locator(".approval code").textContent();
-    const wrong = await runCli(["login", "-a", gateway.url, "--code", "BCDF-GHJK-LMNP"], { home });
+    const wrong = await cli.run("login", "-a", gateway.url, "--code", "BCDF-GHJK-LMNP");
     assert.match(wrong.out, /That code didn't work/);
-    const right = await runCli(["login", "-a", gateway.url, "--code", code], { home });
+    const right = await cli.run("login", "-a", gateway.url, "--code", code);
     assert.match(right.out, /Logged in successfully/);
-    assert.match((await runCli(["whoami"], { home })).out, /admin@example\.com/);
-    assert.match((await runCli(["list-profiles"], { home })).out, new RegExp(`default - ${gateway.url}`));
-    assert.match((await runCli(["logout"], { home })).out, /Logged out/);
+    assert.match((await cli.run("whoami")).out, /admin@example\.com/);
+    assert.match((await cli.run("list-profiles")).out, new RegExp(`default - ${gateway.url}`));
+    assert.match((await cli.run("logout")).out, /Logged out/);
     await page.goto(link);
     await page.getByRole("heading", { name: "Login not found" }).waitFor();
     await judge(page);
@@ -113,18 +114,19 @@ describe("signing in", () => {
     const script = (name, text) => fs.writeFileSync(path.join(home, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
     script("xdg-open", "exit 0"); // the CLI checks that it exists, and uses its own
     script("browser", `echo "$1" > ${opened}.new && mv ${opened}.new ${opened}`);
-    const login = runCli(["login", "-a", gateway.url], { home, env: { PATH: `${home}:${process.env.PATH}`, BROWSER: path.join(home, "browser") } });
+    const cli = startCommands({ t, home, env: { PATH: `${home}:${process.env.PATH}`, BROWSER: path.join(home, "browser") } });
+    const login = cli.run("login", "-a", gateway.url);
     await until(() => fs.existsSync(opened), { timeoutMs: 60_000, what: "the CLI opens the browser" });
     const page = await open(t, new URL(fs.readFileSync(opened, "utf8").trim()).pathname);
     await page.getByText("The CLI continues automatically, on this machine").waitFor();
     await page.getByRole("button", { name: "Approve" }).click();
     await page.getByText("Return to your terminal to continue.").waitFor();
     assert.match((await login).out, /Logged in successfully/);
-    assert.match((await runCli(["switch", "default"], { home })).out, /default/);
+    assert.match((await cli.run("switch", "default")).out, /default/);
   });
 
-  test("of the CLI: it lists, creates and renames projects, and reports how organizations are created", async () => {
-    const env = { TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat }, cli = async (...words) => (await runCli(words, { env })).out;
+  test("of the CLI: it lists, creates and renames projects, and reports how organizations are created", async (t) => {
+    const commands = startCommands({ t, env: { TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat } }), cli = async (...words) => (await commands.run(...words)).out;
     const [{ slug }] = (await gateway.get("/api/v1/orgs", { key: keys.pat })).json;
     assert.match(await cli("orgs", "list"), new RegExp(slug));
     const made = await cli("projects", "create", "--org", slug, "--name", "Made by the CLI"), [ref] = /proj_\w+/.exec(made);
