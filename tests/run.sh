@@ -71,7 +71,8 @@ server=${GATEWAY_DATABASE:-}
 unset GATEWAY_DATABASE
 
 log=$top/build-asan/log
-rm -rf "$log"
+export POSTGRES_TEMPLATE=$top/build-asan/postgres # see tests/support/js/postgres.mjs
+rm -rf "$log" "$POSTGRES_TEMPLATE"*
 mkdir -p "$log"
 
 export CMOCKA_MESSAGE_OUTPUT=TAP ASAN_OPTIONS=detect_leaks=1

@@ -4,7 +4,7 @@
 //   postgres.url                       postgresql://runcast@127.0.0.1:PORT/runcast
 //   await postgres.stop("immediate"); await postgres.start();
 //
-// initdb runs once per process, and each server gets a copy of its folder. The role `runcast` owns the database `runcast`
+// initdb runs once per process, or once for all programs of tests/run.sh, and each server gets a copy of its folder. The role `runcast` owns the database `runcast`
 // and has no other rights; postgres.query() executes statements as the superuser. As root, it runs as another user, since
 // PostgreSQL refuses root. Ends with the process.
 import { execFileSync, spawn } from "node:child_process";
@@ -53,13 +53,23 @@ export function ownFolder() {
 
 let template;
 
-/** The folder that each server's data are copied from. */
+/** Makes a copy of the folder under a name that other processes look for, unless one of them was first. */
+function share(data, name) {
+  const own = `${name}.${process.pid}`;
+  execFileSync("cp", ["-a", data, own]);
+  try { fs.renameSync(own, name); } catch { fs.rmSync(own, { recursive: true }); }
+}
+
+/** The folder that each server's data are copied from. POSTGRES_TEMPLATE names one that processes share. */
 function templateData() {
   if (template) return template;
+  const shared = process.env.POSTGRES_TEMPLATE;
+  if (shared && fs.existsSync(shared)) return template = shared;
   const data = path.join(ownFolder(), "template");
   run("initdb", ["--pgdata", data, "--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"]);
   run("postgres", ["--single", "-D", data, "postgres"],
     { input: "CREATE ROLE runcast LOGIN PASSWORD 'runcast';\nCREATE DATABASE runcast OWNER runcast;\n" });
+  if (shared) share(data, shared);
   return template = data;
 }
 
