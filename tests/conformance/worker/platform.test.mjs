@@ -18,9 +18,19 @@ const sdk = require("@trigger.dev/sdk");
 const cliFolder = path.join(workerFolder, "node_modules/trigger.dev/dist/esm");
 const FINAL = ["COMPLETED", "CANCELED", "FAILED", "CRASHED", "SYSTEM_FAILURE", "EXPIRED", "TIMED_OUT"];
 
-test("a project with prompts and an agent is not refused, and its version has warnings", async (t) => {
-  const gateway = await startGateway({ t, options: ["--log-level", "debug"] });
-  await startCli({ t, gateway, folder: copyOf("platform") });
+test("a project with an invalid duration is refused; one with limits, prompts and an agent is not, and its version has warnings", async (t) => {
+  const gateway = await startGateway({ t, options: ["--log-level", "debug"] }), folder = copyOf("platform");
+  const file = path.join(folder, "src/trigger/tasks.ts"), valid = fs.readFileSync(file, "utf8");
+  const current = async () => gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat });
+
+  fs.writeFileSync(file, valid.replace('id: "greet",', 'id: "greet", ttl: "banana",'));
+  const cli = await startCli({ t, gateway, folder, words: "].ttl: " });
+  assert.match(cli.output.replace(/\s+/g, " "), /metadata\.tasks\[\d\]\.ttl: must be /);
+  assert.equal((await current()).status, 404);
+  await cli.rebuild(() => fs.writeFileSync(file, valid));
+
+  const { json: { data } } = await gateway.get("/api/v1/concurrency-limits");
+  assert.deepEqual(data.map(({ name, total, perKey }) => [name, total.base, perKey.base]), [["shared", 5, null], ["task/limited", 2, null]]);
   sdk.configure({ baseURL: gateway.url, accessToken: keys.dev });
   const options = { tags: ["outside"], metadata: { a: 1 }, concurrencyKey: "k", maxAttempts: 2, ttl: "1h", priority: 1, idempotencyKey: "once", maxDuration: 60, machine: "micro", queue: "line" };
   const handle = await sdk.tasks.trigger("parent", {}, { tags: ["outside"] });
@@ -34,23 +44,8 @@ test("a project with prompts and an agent is not refused, and its version has wa
   assert.match(refused, /runcast does not have prompts/); // the feature that the task uses
   for (const id of (await sdk.batch.retrieve(batch.batchId)).runs) assert.equal((await end(id)).status, "COMPLETED");
   assert.doesNotMatch(gateway.stderr, /unknown members of a request ignored/);
-  const { json: { worker } } = await gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat });
+  const { json: { worker } } = await current();
   assert.deepEqual(worker.warnings.map(({ feature, names }) => [feature, names]), [["prompts", ["greeting"]], ["sessions and agents that chat", ["assistant"]]]);
-});
-
-test("the CLI registers the concurrency limits of a project", async (t) => {
-  const gateway = await startGateway({ t });
-  const cli = await startCli({ t, gateway, folder: copyOf("limits") });
-  const { json: { data } } = await gateway.get("/api/v1/concurrency-limits");
-  assert.deepEqual(data.map(({ name, total, perKey }) => [name, total.base, perKey.base]), [["shared", 5, null], ["task/greet", 2, null]]);
-  await cli.stop();
-});
-
-test("the CLI prints why a project is refused", async (t) => {
-  const gateway = await startGateway({ t });
-  const cli = await startCli({ t, gateway, folder: copyOf("refused"), words: "metadata.tasks[0].ttl: " });
-  assert.match(cli.output.replace(/\s+/g, " "), /metadata\.tasks\[0\]\.ttl: must be /);
-  assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat })).status, 404);
 });
 
 test("each route that the CLI calls exists, or is in the README's list of missing ones", async (t) => {

@@ -1,11 +1,14 @@
-// A project that declares prompts and an agent, in addition to tasks.
-import { logger, prompts, queue, task } from "@trigger.dev/sdk";
+// A project that declares concurrency limits, prompts and an agent, in addition to tasks.
+import { concurrencyLimit, logger, prompts, queue, task } from "@trigger.dev/sdk";
 
 export const greeting = prompts.define({ id: "greeting", model: "none", content: "Hello, {{name}}!" });
 
 // Like a task of chat.agent(), whose module would need the package `ai`.
 const agent = { agentConfig: { type: "ai-sdk-chat" }, triggerSource: "agent" } as object;
 export const assistant = task({ id: "assistant", ...agent, run: async () => "no model here" });
+
+export const shared = concurrencyLimit({ name: "shared", total: 5 });
+export const limited = task({ id: "limited", concurrency: [{ total: 2 }, shared], run: async () => "x" });
 
 export const line = queue({ name: "line", concurrencyLimit: 3 });
 
