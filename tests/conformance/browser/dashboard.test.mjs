@@ -90,20 +90,20 @@ describe("signing in", () => {
   });
 
   test("of the CLI: login prints a link, the user approves it, and whoami and logout work", async (t) => {
-    const cli = startCommands({ t }), { out } = await cli.run("login", "-a", gateway.url, "--no-browser");
+    const cli = startCommands({ t }), { out } = await cli.run(["login", "-a", gateway.url, "--no-browser"]);
     const [link] = /http:\S+authorization-code\/\w+/.exec(out);
     const page = await open(t, new URL(link).pathname);
     await page.getByText("127.0.0.1 (the gateway's machine)").waitFor();
     await judge(page);
     await page.getByRole("button", { name: "Approve" }).click();
     const code = await page.locator(".approval code").textContent();
-    const wrong = await cli.run("login", "-a", gateway.url, "--code", "BCDF-GHJK-LMNP");
+    const wrong = await cli.run(["login", "-a", gateway.url, "--code", "BCDF-GHJK-LMNP"]);
     assert.match(wrong.out, /That code didn't work/);
-    const right = await cli.run("login", "-a", gateway.url, "--code", code);
+    const right = await cli.run(["login", "-a", gateway.url, "--code", code]);
     assert.match(right.out, /Logged in successfully/);
-    assert.match((await cli.run("whoami")).out, /admin@example\.com/);
-    assert.match((await cli.run("list-profiles")).out, new RegExp(`default - ${gateway.url}`));
-    assert.match((await cli.run("logout")).out, /Logged out/);
+    assert.match((await cli.run(["whoami"])).out, /admin@example\.com/);
+    assert.match((await cli.run(["list-profiles"])).out, new RegExp(`default - ${gateway.url}`));
+    assert.match((await cli.run(["logout"])).out, /Logged out/);
     await page.goto(link);
     await page.getByRole("heading", { name: "Login not found" }).waitFor();
     await judge(page);
@@ -115,18 +115,18 @@ describe("signing in", () => {
     script("xdg-open", "exit 0"); // the CLI checks that it exists, and uses its own
     script("browser", `echo "$1" > ${opened}.new && mv ${opened}.new ${opened}`);
     const cli = startCommands({ t, home, env: { PATH: `${home}:${process.env.PATH}`, BROWSER: path.join(home, "browser") } });
-    const login = cli.run("login", "-a", gateway.url);
+    const login = cli.run(["login", "-a", gateway.url]);
     await until(() => fs.existsSync(opened), { timeoutMs: 60_000, what: "the CLI opens the browser" });
     const page = await open(t, new URL(fs.readFileSync(opened, "utf8").trim()).pathname);
     await page.getByText("The CLI continues automatically, on this machine").waitFor();
     await page.getByRole("button", { name: "Approve" }).click();
     await page.getByText("Return to your terminal to continue.").waitFor();
     assert.match((await login).out, /Logged in successfully/);
-    assert.match((await cli.run("switch", "default")).out, /default/);
+    assert.match((await cli.run(["switch", "default"])).out, /default/);
   });
 
   test("of the CLI: it lists, creates and renames projects, and reports how organizations are created", async (t) => {
-    const commands = startCommands({ t, env: { TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat } }), cli = async (...words) => (await commands.run(...words)).out;
+    const commands = startCommands({ t, env: { TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat } }), cli = async (...words) => (await commands.run(words)).out;
     const [{ slug }] = (await gateway.get("/api/v1/orgs", { key: keys.pat })).json;
     assert.match(await cli("orgs", "list"), new RegExp(slug));
     const made = await cli("projects", "create", "--org", slug, "--name", "Made by the CLI"), [ref] = /proj_\w+/.exec(made);
