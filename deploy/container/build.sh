@@ -96,7 +96,7 @@ make_image() {
     buildah_here commit --quiet --timestamp "$time" "$container" \
         "runcast:$version" >/dev/null
     buildah_here push --quiet "runcast:$version" "docker-archive:$work/image.tar:runcast:$version"
-    gzip -9nc "$work/image.tar" >"$archive"
+    gzip -nc "$work/image.tar" >"$archive"
 }
 
 mkdir "$root"
