@@ -40,10 +40,16 @@ export const asUser = (program, args) => ["setpriv", [
   ...user ? [`--reuid=${user.uid}`, `--regid=${user.gid}`, "--clear-groups"] : [],
   "--pdeathsig=QUIT", program, ...args]];
 
+const captured = { encoding: "utf8", stdio: ["pipe", "pipe", "pipe"], cwd: "/", maxBuffer: 256 << 20 };
+
+/** Executes a program that works on a server's files, as their user. */
 function run(program, args, options = {}) {
   const [command, all] = asUser(path.join(programs(), program), args);
-  return execFileSync(command, all, { encoding: "utf8", stdio: ["pipe", "pipe", "pipe"], cwd: "/", maxBuffer: 256 << 20, ...options });
+  return execFileSync(command, all, { ...captured, ...options });
 }
+
+/** Executes a client of a server. */
+const runClient = (program, args) => execFileSync(path.join(programs(), program), args, captured);
 
 export function ownFolder() {
   const folder = temporaryFolder();
@@ -132,7 +138,7 @@ class Postgres {
   onSmallDisk(name) { return path.join(`/proc/${this.child.pid}/root`, this.folder, "small", name); }
 
   #accepts() {
-    try { return run("pg_isready", ["-q", "-h", this.host, "-p", `${this.port}`]) === ""; } catch { return false; }
+    try { return runClient("pg_isready", ["-q", "-h", this.host, "-p", `${this.port}`]) === ""; } catch { return false; }
   }
 
   /** mode: fast ends sessions, immediate is like a loss of power, smart waits for all sessions. */
@@ -183,8 +189,8 @@ class Postgres {
 
   /** Executes a statement as the superuser; returns a line for each row, with `|` between columns. */
   query(sql, { database = "runcast" } = {}) {
-    return run("psql", ["-XAtq", "-v", "ON_ERROR_STOP=1", "-h", this.host, "-p", `${this.port}`, "-U", "postgres",
-      "-d", database, "-c", sql], { maxBuffer: 1 << 28 }).trimEnd();
+    return runClient("psql", ["-XAtq", "-v", "ON_ERROR_STOP=1", "-h", this.host, "-p", `${this.port}`, "-U", "postgres",
+      "-d", database, "-c", sql]).trimEnd();
   }
 
   /** Ends the backends whose newest statement contains a text: by pg_terminate_backend, or by SIGKILL, after which the
