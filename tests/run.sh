@@ -71,7 +71,7 @@ server=${GATEWAY_DATABASE:-}
 unset GATEWAY_DATABASE
 
 log=$top/build-asan/log
-export POSTGRES_TEMPLATE=$top/build-asan/postgres # see tests/support/js/postgres.mjs
+export POSTGRES_TEMPLATE=$top/build-asan/new-postgres # see tests/support/js/postgres.mjs
 rm -rf "$log" "$POSTGRES_TEMPLATE"*
 mkdir -p "$log"
 
