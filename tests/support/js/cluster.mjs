@@ -29,7 +29,7 @@ export async function startHaproxy(t, gateways) {
   fs.writeFileSync(file, adaptSettings(port, gateways));
   const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore", env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });
   killAtExit(child, "SIGKILL");
-  t.after(() => child.kill("SIGKILL"));
+  t?.after(() => child.kill("SIGKILL"));
   const servers = async () => (await fetch(url + AT_SERVERS)).json();
   await until(async () => (await servers().catch(() => ({}))).ready === gateways.length, { what: "HAProxy has found the gateways" });
   return { port, url, servers };
