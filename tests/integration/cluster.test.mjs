@@ -1,5 +1,6 @@
 // Three gateways behind HAProxy in round robin, as deploy/cluster.md describes: clients write, read and follow runs through
-// HAProxy while the leader is killed, hangs, or all gateways are restarted one after the other.
+// HAProxy while the leader is killed, hangs, or all gateways are restarted one after the other. With --all, also with
+// PgBouncer between the gateways and the database.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -11,6 +12,7 @@ import { Writers } from "../support/js/acknowledged.mjs";
 import { startCluster } from "../support/js/cluster.mjs";
 import { follows, startFollowers } from "../support/js/followers.mjs";
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { startPgBouncer } from "../support/js/pgbouncer.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { chapterSettings } from "../support/js/proxies.mjs";
@@ -86,14 +88,21 @@ async function subscribe(world, t, count) {
   return { mirrors, at };
 }
 
+async function startPooled(t) {
+  const postgres = await startPostgres({ t }), pooler = await startPgBouncer(postgres, { t, connections: 6 });
+  return startCluster(t, { postgres, url: pooler.url });
+}
+
+const worlds = [["behind HAProxy", startCluster], ...process.env.TESTS_IN_FULL ? [["behind HAProxy and before PgBouncer", startPooled]] : []];
+
 const leads = (gateways) => until(async () => { for (const one of gateways) if (await one.leads().catch(() => false)) return one; }, { what: "a gateway leads" });
 
-for (const [what, end, comesBack] of [
+for (const [where, start] of worlds) for (const [what, end, comesBack] of [
   ["is killed", (leader) => leader.kill(), (leader) => leader.restart({ ready: false })],
   ["hangs", (leader) => leader.child.kill("SIGSTOP"), (leader) => leader.child.kill("SIGCONT")],
 ]) {
-  test(`behind HAProxy nothing is lost when the leader ${what}, and subscribers of the others stay connected`, { timeout: 300_000 }, async (t) => {
-    const world = await startCluster(t), { leader, others, postgres, url } = world;
+  test(`${where} nothing is lost when the leader ${what}, and subscribers of the others stay connected`, { timeout: 300_000 }, async (t) => {
+    const world = await start(t), { leader, others, postgres, url } = world;
     const { mirrors, at } = await subscribe(world, t, 6);
     for (const [gateway, count] of at) assert.ok(count, `${gateway.name} has some of them`);
     const writers = new Writers(url), program = new Sdk(url, t);
@@ -125,8 +134,8 @@ for (const [what, end, comesBack] of [
   });
 }
 
-test("behind HAProxy nothing is lost when all gateways are restarted one after the other", { timeout: 300_000 }, async (t) => {
-  const world = await startCluster(t), { gateways, postgres, url } = world;
+for (const [where, start] of worlds) test(`${where} nothing is lost when all gateways are restarted one after the other`, { timeout: 300_000 }, async (t) => {
+  const world = await start(t), { gateways, postgres, url } = world;
   const mirror = await follow({ port: world.port, filter: { all: true } });
   t.after(() => mirror.leave());
   const writers = new Writers(url), program = new Sdk(url, t);
