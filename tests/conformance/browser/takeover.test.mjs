@@ -1,6 +1,7 @@
 // The official React hooks, in a real browser, on gateways behind HAProxy when the leader is killed, suspended, cut off from
-// the database, or stopped: on three that follow each other, in round robin, and with --all also on two of which one stands
-// by. ../worker/takeover.test.mjs has the other clients.
+// the database, or stopped: on three that follow each other, in round robin. With --all, also on two of which one stands by, and
+// when the database itself is lost, with changes. ../worker/takeover.test.mjs has the other clients.
+import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 
@@ -8,7 +9,7 @@ import { startCluster } from "../../support/js/cluster.mjs";
 import { keys, until } from "../../support/js/gateway.mjs";
 import { publicToken } from "../../support/js/tokens.mjs";
 import { startTwoGateways } from "../../support/js/two_gateways.mjs";
-import { Front, surviveTakeovers, WITHIN_MS } from "../worker/takeover/clients.mjs";
+import { Front, subscribe, surviveTakeovers, WITHIN_MS } from "../worker/takeover/clients.mjs";
 import { startBrowser } from "./tab.mjs";
 
 /** Waits until the page shows these fields of a run. It checks rarely, since frequent checks would slow down the gateways. */
@@ -61,4 +62,27 @@ for (const [what, start] of worlds) test(`hooks survive takeovers ${what}`, { ti
   t.after(() => browser.stop());
   const world = await start(t, { options: ["--allow-origin", browser.origin] });
   await surviveTakeovers(t, world, [await Pages.open(t, new Front(world), world.leader, { browser, key: keys.staging })]);
+});
+
+if (process.env.TESTS_IN_FULL) test("hooks show what is left after a failover of the database that loses changes", { timeout: 300_000 }, async (t) => {
+  const browser = await startBrowser(), key = keys.staging;
+  t.after(() => browser.stop());
+  const world = await startCluster(t, { hasStandby: true, options: ["--allow-origin", browser.origin] }), { postgres, standby, leader, others } = world;
+  const front = new Front(world), pages = await Pages.open(t, front, leader, { browser, key }), mirrors = await subscribe(t, others);
+  await pages.begin(0);
+  standby.set("primary_conninfo", "");
+  postgres.set("synchronous_standby_names", "");
+  await until(() => postgres.query("SELECT count(*) FROM pg_stat_replication") === "0", { what: "the standby gets nothing any more" });
+  const lost = await front.trigger(key, "unknown-task", { name: "lost" }, { tags: [pages.name] });
+  await showing(pages.tag, lost, { status: "PENDING_VERSION" });
+  await front.putMetadata(key, pages.long, { lost: true });
+  await showing(pages.run, pages.long, { metadata: { lost: true } });
+
+  await postgres.kill();
+  standby.promote();
+  await until(async () => (await front.get(`/api/v3/runs/${lost}`, { key }).catch(() => ({}))).status === 404, { what: "the run is lost", timeoutMs: WITHIN_MS });
+  await pages.end(0);
+  for (const [{ name }, { socket, errors, begunAgain }] of mirrors) assert.ok(socket && begunAgain && !errors.length, `the subscriber of ${name} is welcomed again`);
+  await pages.judge();
+  for (const gateway of world.gateways) await gateway.stop();
 });

@@ -195,7 +195,7 @@ async function all(clients, act) {
 const leaderOf = (gateways) => until(async () => { for (const one of gateways) if (await one.leads().catch(() => false)) return one; }, { timeoutMs: WITHIN_MS, what: "a gateway leads" });
 
 /** Subscribers of the gateways, which do not reconnect. */
-async function subscribe(t, gateways) {
+export async function subscribe(t, gateways) {
   const mirrors = new Map();
   for (const gateway of gateways) {
     const mirror = new RunsMirror({ port: gateway.port, token: keys.staging });
