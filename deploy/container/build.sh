@@ -84,7 +84,8 @@ add_files() {
 
 make_image() {
     container=$(buildah_here from scratch)
-    buildah_here copy --quiet "$container" "$root" / >/dev/null
+    tar --create --file "$work/root.tar" --directory "$root" --sort=name --numeric-owner .
+    buildah_here add --quiet "$container" "$work/root.tar" / >/dev/null # copying would give all to root
     buildah_here config --user "$user:$user" --workingdir / --volume /data --port 3030/tcp \
         --entrypoint '["/usr/bin/runcast"]' --cmd '' --stop-signal SIGTERM \
         --healthcheck 'CMD /usr/bin/runcast health' --healthcheck-start-period 60s \

@@ -29,13 +29,13 @@ let archive, config;
 before(() => {
   archive = /^\S+\.tar\.gz/m.exec(run(path.join(top, "deploy/container/build.sh"), folder, program))[0];
   assert.ok(readme.includes(`zcat build-container/runcast-${version}-image-`), "the README loads the archive of this version");
-  for (const made of [image, root, data]) fs.mkdirSync(made);
+  for (const made of [image, root]) fs.mkdirSync(made);
   run("tar", "-C", image, "-xf", archive);
   const read = (file) => JSON.parse(fs.readFileSync(path.join(image, file), "utf8"));
   const [{ Config, Layers }] = read("manifest.json");
   ({ config } = read(Config));
   for (const layer of Layers) run("tar", "-C", root, "-xf", path.join(image, layer));
-  run("chown", "65532:65532", data);
+  run("cp", "-a", path.join(root, "data"), data); // an engine gives a new volume the owner and mode that its folder has in the image
 });
 
 test("the image is small, and has no shell and no package manager", () => {
