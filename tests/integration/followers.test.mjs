@@ -40,6 +40,10 @@ test("followers keep up, and have the leader's memory", { timeout: 300_000 }, as
   await agree(leader, others);
   for (const gateway of gateways) assert.equal(await gateway.metric("runcast_runs"), writers.acknowledged.size + 3);
   for (const gateway of gateways.reverse()) await gateway.stop();
+  for (const { name, stderr } of others) {
+    const at = (event) => Date.parse(JSON.parse(stderr.split("\n").find((line) => line.includes(`"event":"${event}"`))).time);
+    assert.ok(at("stopped") - at("draining") >= 500, `${name} stays until proxies have noticed that it is not ready`);
+  }
 });
 
 test("a follower that was cut off, killed or stopped catches up", { timeout: 300_000 }, async (t) => {

@@ -133,6 +133,13 @@ static bool sockets_are_gone(const struct drain *drain)
            run_notifications_count(api_run_notifications(drain->api)) == 0;
 }
 
+/* A proxy sends calls here until it has seen that this gateway is not ready. If the address of
+ * this gateway vanished before that, as a container's does, these calls would fail. */
+static bool waits_for_proxies(const struct drain *drain)
+{
+    return leading_leader(drain->leading) && loop_now_ms(drain->loop) < drain->linger_until;
+}
+
 bool drain_step(struct drain *drain)
 {
     int64_t since = loop_now_ms(drain->loop) - drain->linger_until;
@@ -147,6 +154,6 @@ bool drain_step(struct drain *drain)
         return false;
     if (drain->has_next && since >= LEAVING_MS)
         return true;
-    return sockets_are_gone(drain) &&
+    return sockets_are_gone(drain) && !waits_for_proxies(drain) &&
            !(drain->has_next && server_awaits_requests(drain->server));
 }

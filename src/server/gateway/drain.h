@@ -1,7 +1,8 @@
 /* drain.h - stops a gateway step by step.
  *
  * New requests are refused, requests in flight finish, and sockets get `drain`, after which
- * their clients reconnect. There are two exceptions.
+ * their clients reconnect. If another gateway leads, this one stays for DRAIN_LINGER_MS, so that
+ * proxies notice that it is not ready. There are two exceptions.
  *
  * If listening sockets were passed in by a service manager, the next process follows on
  * them, and no client is refused. The next process accepts once it is ready. For
