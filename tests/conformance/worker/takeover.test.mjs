@@ -7,8 +7,8 @@
 //   supervise   ──┘
 //
 // One world has all four faults, so that each client survives four takeovers without a restart (takeover/clients.mjs). In
-// each round every client starts work, the leader fails, and the work must end well. With --all, this is repeated on two
-// gateways, of which one stands by.
+// each round every client starts work, the leader fails, and the work must end well. With --all, there is a second CLI, of another
+// project, and this is repeated on two gateways, of which one stands by.
 // ../browser/takeover.test.mjs has the hooks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -32,10 +32,17 @@ async function startSupervise(t, front, leader) {
   return new Executor(front, { name: "supervise role", key: keys.prod, notes, tasks, alive: () => !supervisor.end, lastOutput: () => supervisor.log.slice(-3000) });
 }
 
-async function startDevelopment(t, front) {
-  const cli = await startCli({ t, url: front.url, folder: copyOf("takeover") });
+async function startDevelopment(t, front, { name = "CLI", ref = keys.ref, key = keys.dev } = {}) {
+  const cli = await startCli({ t, url: front.url, folder: copyOf("takeover"), env: { TRIGGER_PROJECT_REF: ref } });
   const tasks = Object.fromEntries(["computes", "waits", "retries"].map((task) => [task, [task, {}]]));
-  return new Executor(front, { name: "CLI", key: keys.dev, notes: openFolder(), tasks, alive: () => !cli.end, lastOutput: () => cli.output.slice(-12_000) });
+  return new Executor(front, { name, key, notes: openFolder(), tasks, alive: () => !cli.end, lastOutput: () => cli.output.slice(-12_000) });
+}
+
+async function startSecondDevelopment(t, front, leader) {
+  const { code, stdout, all } = await runProgram(["project", "create", "Second", "--data", leader.data]);
+  assert.equal(code, 0, all);
+  const [[ref], [key]] = [/proj_\w+/, /tr_dev_\w+/].map((one) => one.exec(stdout));
+  return startDevelopment(t, front, { name: "second CLI", ref, key });
 }
 
 async function startClients(t, { url, leader }) {
@@ -45,6 +52,7 @@ async function startClients(t, { url, leader }) {
     new SdkClient(t, { name: "SDK 3.3.17", folder: "sdk-v3", module: "@trigger.dev/sdk/v3", url, key: keys.staging }),
     await startSupervise(t, front, leader),
     await startDevelopment(t, front),
+    ...process.env.TESTS_IN_FULL ? [await startSecondDevelopment(t, front, leader)] : [],
   ];
 }
 
