@@ -182,7 +182,8 @@ for (const isFollowed of [false, true]) {
 
     /** Ends the lead in every way, and lets the workers execute runs in between. */
     async function changeLead() {
-      const after = (n) => { const at = Math.min(RUNS, ended + n); return until(() => ended >= at, { timeoutMs: 60_000, what: `${n} more runs end` }); };
+      // If no run were left, this would not show that a gateway leads, and one that restarts at once would lead again.
+      const after = (n) => { const at = ended + n; assert.ok(at <= RUNS, "runs are left"); return until(() => ended >= at, { timeoutMs: 60_000, what: `${n} more runs end` }); };
       for (const [from, end, back] of [
         [leader, () => leader.kill(), () => leader.restart({ ready: false })],
         [other, () => other.stop(), () => other.restart({ ready: false })],

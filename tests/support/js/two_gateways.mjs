@@ -76,6 +76,7 @@ export async function standsBy(gateway) {
   let last = {};
   await until(async () => {
     last = await gateway.http.request("GET", "/readyz").catch(() => ({}));
+    if (gateway.end) throw new Error(`${gateway.name} has ended: ${JSON.stringify(gateway.end)}`);
     return last.status === 503 && last.text.includes("standby");
   }, { what: `${gateway.name} stands by`, timeoutMs: 60_000 }).catch((error) => {
     throw new Error(`${error.message}; it answers ${last.status} ${last.text}\n${gateway.stderr.slice(-3000)}`);
