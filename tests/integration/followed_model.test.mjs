@@ -71,6 +71,13 @@ class Lister {
   }
 }
 
+/** A gateway that was in doubt for 5 s refuses a subscription; then this client reconnects. */
+function reconnecting(mirror) {
+  const { receive } = mirror;
+  mirror.receive = (message) => (message.op === "error" && message.code === "limit" ? void mirror.cut() : receive.call(mirror, message));
+  return mirror;
+}
+
 /** The gateways as one that a generator writes to. */
 class Anywhere {
   constructor(gateways, random) { Object.assign(this, { gateways, random }); }
@@ -86,7 +93,7 @@ class World {
     const random = new Random(chooseSeed(t)), { gateways, postgres } = await startFollowers(t, { options: ["--memory", "1m"] });
     const world = new World(gateways, random, postgres);
     for (const [at, filter] of filters.entries()) {
-      world.#add(new Subscriber(`socket ${at}`, world.#options({ protocol: at % 2 ? "runs.v1.msgpack" : "runs.v1.json", hello: {} })), filter);
+      world.#add(reconnecting(new Subscriber(`socket ${at}`, world.#options({ protocol: at % 2 ? "runs.v1.msgpack" : "runs.v1.json", hello: {} }))), filter);
       world.#add(new EventSubscriber(`events ${at}`, world.#options()), filter);
       if (!filter.task) world.#add(world.#anywhere(new PollSubscriber(`polls ${at}`, { token: keys.dev, random })), filter.all ? {} : filter);
     }
@@ -101,7 +108,7 @@ class World {
   constructor(gateways, random, postgres) {
     Object.assign(this, { gateways, random, postgres, somewhere: new Anywhere(gateways, random), leader: gateways[0], clients: [], kills: 0, reloads: 0 });
     this.generator = Object.assign(new Generator(this.somewhere, random), { padding: 8000 });
-    this.recorder = new Recorder(this.#options({ hello: {} }));
+    this.recorder = reconnecting(new Recorder(this.#options({ hello: {} })));
   }
 
   get everybody() { return [this.recorder, ...this.clients]; }
