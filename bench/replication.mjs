@@ -24,6 +24,8 @@ import { cpuUs } from "./cpu.mjs";
 const [build = "build"] = process.argv.slice(2);
 const { ROUNDS = 7, RUNS = 10_000, LARGE = 200 } = process.env;
 process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
+// Longer packets are left out: SOURCE_PACKET_MAX in src/core/replication/source.h. A change without them has at least BARE bytes.
+const LEFT_OUT = 64 << 10, BARE = 100;
 const FOLLOWERS = 2, CONNECTIONS = 16, TARGET = 0.1, SENT = 'runcast_replication_bytes_total{direction="sent"}';
 const loads = [{ payload: 512, runs: Number(RUNS) }, { payload: 256 << 10, runs: Number(LARGE) }];
 
@@ -44,7 +46,7 @@ async function trigger(leader, { payload, runs }, followers = []) {
   if (JSON.parse(said).failed) throw new Error("triggers were refused");
   await read(followers);
   const us = cpuUs(leader.child.pid) - before, sent = await leader.metric(SENT) - sentBefore;
-  if (sent < runs * payload * followers.length) throw new Error("a follower did not get all changes from the leader");
+  if (sent < runs * (payload > LEFT_OUT ? BARE : payload) * followers.length) throw new Error(`a follower did not get all changes from the leader: ${sent} bytes for ${runs} runs`);
   return us / runs;
 }
 

@@ -11,10 +11,12 @@ import { RunsMirror, RunsSocket } from "../support/js/runs.mjs";
 import { makeAuthority } from "../support/js/tls.mjs";
 
 /** Triggers that many runs. */
-async function write(gateway, count, { size = 0 } = {}) {
-  const http = new HttpClient(gateway.url, keys.prod), payload = { text: "x".repeat(size) };
-  for (let n = 0; n < count; n++)
-    assert.equal((await http.request("POST", "/api/v1/tasks/task/trigger", { body: { payload, options: { tags: [`t${n % 7}`] } } })).status, 200);
+async function write(gateway, count, { payload = 0, metadata = 0 } = {}) {
+  const http = new HttpClient(gateway.url, keys.prod), text = (size) => ({ text: "x".repeat(size) });
+  for (let n = 0; n < count; n++) {
+    const body = { payload: text(payload), options: { tags: [`t${n % 7}`], metadata: text(metadata) } };
+    assert.equal((await http.request("POST", "/api/v1/tasks/task/trigger", { body })).status, 200);
+  }
   http.close();
 }
 
@@ -149,8 +151,8 @@ test("clients of a follower learn what retention removes", { timeout: 120_000 },
 test("a follower that reads too slowly is cut off, and the leader does not wait for it", { timeout: 300_000 }, async (t) => {
   const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
   leader.peers.pause();
-  // On a slow machine, the follower may give up before 64 MiB wait, because no beat arrives. Then it connects again.
-  while (!leader.stderr.includes("it reads too slowly")) await Promise.all(Array.from({ length: 8 }, () => write(leader, 1, { size: 500_000 })));
+  // Metadata always travels. On a slow machine, the follower may give up before 64 MiB wait, because no beat arrives. Then it connects again.
+  while (!leader.stderr.includes("it reads too slowly")) await Promise.all(Array.from({ length: 8 }, () => write(leader, 1, { metadata: 200_000 })));
   assert.equal(await leader.metric("runcast_followers"), 0);
   leader.peers.resume();
   await follows(b);

@@ -41,6 +41,18 @@ void repl_run_complete(struct repl_run *change, const struct run *known)
     }
 }
 
+void repl_run_fill(struct repl_run *change, const struct run *stored)
+{
+    unsigned left_out = change->marks & REPL_LEFT_OUT;
+    change->marks &= ~(unsigned)REPL_LEFT_OUT;
+    if (stored && left_out & REPL_LEFT_PAYLOAD)
+        bytes_set(&change->run.payload, stored->payload);
+    if (stored && left_out & REPL_LEFT_OUTPUT) {
+        bytes_set(&change->run.output, stored->output);
+        bytes_set(&change->run.error, stored->error);
+    }
+}
+
 /* ---- documents ---- */
 
 /* Followers authenticate clients, so they need the accounts. The kinds that only a deciding

@@ -10,8 +10,10 @@
  * a moment of the follower's own clock. Whatever was applied before a beat was sent arrives
  * before it.
  *
- * A packet (payload, output, error, metadata) travels only in the change that wrote it. A
- * leader of version 1 skips reports and uses, and answers no command. frame_codec.h reads and writes frames as bytes. */
+ * A packet (payload, output, error, metadata) travels only in the change that wrote it. A long
+ * one that no later change can replace is left out even there: the follower reads it from the
+ * database (left_out.h). A leader of version 1 skips reports and uses, and answers no command. frame_codec.h reads and
+ * writes frames as bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,14 +24,19 @@
 
 enum {
     REPL_VERSION_LEAST = 1, /* the versions that this program speaks */
-    REPL_VERSION = 2,
+    REPL_VERSION = 3,
     REPL_VERSION_COMMANDS = 2, /* from this one on, a leader answers commands */
+    REPL_VERSION_LEFT_OUT = 3, /* from this one on, a follower reads packets itself */
     REPL_POSITIONS_MAX = 1000, /* in one frame */
     REPL_USES_MAX = 20,    /* in one frame, which a leader of version 1 must take, too */
     REPL_PROGRAM_MAX = 32, /* bytes of a program's version, with the terminating zero */
     REPL_WHY_MAX = 128,    /* bytes of a reason, with the terminating zero */
     /* Marks of a run that travels with all its packets. */
     REPL_PACKETS = MARK_PAYLOAD | MARK_METADATA | MARK_OUTPUT,
+    /* Marks of packets that travel with the change, but for their length. */
+    REPL_LEFT_PAYLOAD = 1 << 8,
+    REPL_LEFT_OUTPUT = 1 << 9, /* output and error */
+    REPL_LEFT_OUT = REPL_LEFT_PAYLOAD | REPL_LEFT_OUTPUT,
 };
 
 /* Numbers on the wire: append, never reorder. */
@@ -96,8 +103,9 @@ struct repl_beat {
 struct repl_run {
     uint32_t env;
     uint64_t seq;
-    unsigned marks; /* enum change_marks; REPL_PACKETS of a new run. Packets that they do
-                     * not name are NULL; see repl_run_complete */
+    /* enum change_marks; REPL_PACKETS of a new run. Packets that they do not name are NULL; see
+     * repl_run_complete. Those of REPL_LEFT_OUT are, too; see repl_run_fill. */
+    unsigned marks;
     struct run run;
 };
 
@@ -191,6 +199,11 @@ uint32_t repl_version_common(uint32_t least, uint32_t newest);
 /* Gives the run of a change references to the packets that did not travel with it. known is
  * the same run as the follower has it in memory. */
 void repl_run_complete(struct repl_run *change, const struct run *known);
+
+/* Gives the run of a change the packets that were left out. stored is the same run as the
+ * database has it, maybe after later changes, which these packets outlast. NULL: it has been
+ * removed there. */
+void repl_run_fill(struct repl_run *change, const struct run *stored);
 
 /* Returns true if followers need documents of the kind. The numbers of all others are
  * passed (REPL_PASSED). */

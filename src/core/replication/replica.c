@@ -13,24 +13,26 @@
 #include "base/text.h"
 #include "core/replication/comparison.h"
 
-struct waiting_frame {
-    struct repl_frame frame;
-    size_t bytes;
-    struct list link; // replica::waiting
-};
-
 static void apply_some(struct deferred *applying);
 static void on_time(struct timer *timer);
 static void on_caught_up(struct catch_up *catching, enum store_status status);
 static void on_took(struct catch_up *catching, struct environment *env);
+static bool needs_packets(void *owner, const struct repl_run *change);
+static void on_filled(void *owner);
+static void on_not_filled(void *owner);
 
 void replica_init(struct replica *replica, struct loop *loop, struct store *store,
                   const struct replica_options *options)
 {
+    const struct left_out_options left_out = { .store = store,
+                                               .needs = needs_packets,
+                                               .filled = on_filled,
+                                               .failed = on_not_filled,
+                                               .owner = replica };
     *replica = (struct replica){ .loop = loop, .store = store, .options = *options };
     replica->applying.fn = apply_some;
     list_init(&replica->applying.link);
-    list_init(&replica->waiting);
+    waiting_init(&replica->waiting, &left_out);
     catch_up_init(&replica->catch_up, loop, store, on_caught_up);
     replica->catch_up.took = on_took;
 }
@@ -44,9 +46,14 @@ void replica_finish(struct replica *replica)
     slots_finish(&replica->envs);
 }
 
+static bool is_loading(const struct replica *replica)
+{
+    return replica->catch_up.is_active || replica->reads_accounts;
+}
+
 bool replica_is_idle(const struct replica *replica)
 {
-    return !replica->catch_up.is_active && !replica->reads_accounts;
+    return !is_loading(replica) && left_out_is_idle(&replica->waiting.left_out);
 }
 
 static struct followed *followed_of(struct replica *replica, uint32_t number)
@@ -72,34 +79,6 @@ static void forget_before(struct replica *replica)
     replica->before = (struct run){ 0 };
 }
 
-static void count_waiting(struct replica *replica, const struct waiting_frame *waiting,
-                          bool waits)
-{
-    size_t changes = waiting->frame.kind == REPL_CHANGE;
-    replica->waiting_bytes += waits ? waiting->bytes : -waiting->bytes;
-    replica->waiting_changes += waits ? changes : -changes;
-}
-
-static struct waiting_frame *take_first(struct replica *replica)
-{
-    struct waiting_frame *waiting =
-        container_of(list_take(&replica->waiting), struct waiting_frame, link);
-    count_waiting(replica, waiting, false);
-    return waiting;
-}
-
-static void put_back(struct replica *replica, struct waiting_frame *waiting)
-{
-    list_append(replica->waiting.next, &waiting->link); /* before the first */
-    count_waiting(replica, waiting, true);
-}
-
-static void waiting_frame_destroy(struct waiting_frame *waiting)
-{
-    repl_frame_finish(&waiting->frame);
-    free(waiting);
-}
-
 static void forget_stream(struct replica *replica)
 {
     uint32_t at = 0;
@@ -123,8 +102,7 @@ void replica_disconnected(struct replica *replica)
     timers_clear(loop_timers(replica->loop), &replica->timer);
     loop_cancel_deferred(&replica->applying);
     forget_before(replica);
-    while (!list_empty(&replica->waiting))
-        waiting_frame_destroy(take_first(replica));
+    waiting_clear(&replica->waiting);
     forget_stream(replica);
 }
 
@@ -462,6 +440,7 @@ static void follow(struct replica *replica)
         if (!followed->is_on && followed->item.env)
             leave(replica, followed);
     }
+    left_out_read_on(&replica->waiting.left_out, true);
     loop_defer(replica->loop, &replica->applying);
     replica_ask(replica);
 }
@@ -536,7 +515,7 @@ static bool add_items(struct replica *replica)
 static void catch_up(struct replica *replica)
 {
     struct followed *accounts = followed_of(replica, ENV_INSTALLATION);
-    replica->begins_again = !replica_is_idle(replica);
+    replica->begins_again = is_loading(replica);
     if (replica->begins_again)
         return;
     bool is_behind = !accounts->item.is_loaded || accounts->item.is_partial ||
@@ -709,7 +688,7 @@ static bool end_documents(struct replica *replica)
 
 void replica_message_end(struct replica *replica)
 {
-    if (replica->state == REPLICA_FOLLOWING && list_empty(&replica->waiting))
+    if (replica->state == REPLICA_FOLLOWING && waiting_is_empty(&replica->waiting))
         end_documents(replica);
 }
 
@@ -737,7 +716,7 @@ static bool apply(struct replica *replica, struct repl_frame *frame)
 
 static bool may_apply(const struct replica *replica)
 {
-    return replica->state == REPLICA_FOLLOWING && !list_empty(&replica->waiting);
+    return replica->state == REPLICA_FOLLOWING && waiting_is_ready(&replica->waiting);
 }
 
 static void apply_some(struct deferred *applying)
@@ -745,12 +724,12 @@ static void apply_some(struct deferred *applying)
     struct replica *replica = container_of(applying, struct replica, applying);
     struct timeslice timeslice = loop_timeslice(replica->loop);
     while (may_apply(replica) && timeslice_left(&timeslice)) {
-        struct waiting_frame *first = take_first(replica);
+        struct waiting_frame *first = waiting_take(&replica->waiting);
         if (!apply(replica, &first->frame)) {
-            put_back(replica, first);
+            waiting_put_back(&replica->waiting, first);
             break;
         }
-        waiting_frame_destroy(first);
+        waiting_destroy(&replica->waiting, first);
     }
     if (may_apply(replica))
         loop_defer(replica->loop, applying);
@@ -758,18 +737,36 @@ static void apply_some(struct deferred *applying)
         replica_message_end(replica);
 }
 
-/* A short frame takes more memory than bytes on the wire. */
 static void keep(struct replica *replica, const struct repl_frame *frame, size_t bytes)
 {
-    struct waiting_frame *waiting = mem_new(struct waiting_frame);
-    *waiting = (struct waiting_frame){ .frame = *frame, .bytes = bytes + sizeof(*waiting) };
-    list_append(&replica->waiting, &waiting->link);
-    count_waiting(replica, waiting, true);
-    if (replica->waiting_bytes > REPLICA_WAITING_MAX)
+    waiting_add(&replica->waiting, frame, bytes);
+    if (replica->waiting.bytes > REPLICA_WAITING_MAX)
         stop(replica, "too many changes have waited for the database");
     else if (may_apply(replica))
         loop_defer(replica->loop, &replica->applying);
 }
+
+/* ---- packets that were left out ---- */
+
+static bool needs_packets(void *owner, const struct repl_run *change)
+{
+    const struct followed *followed = find(owner, change->env);
+    return followed && change->seq > followed->item.env->applied;
+}
+
+static void on_filled(void *owner)
+{
+    struct replica *replica = owner;
+    if (may_apply(replica))
+        loop_defer(replica->loop, &replica->applying);
+}
+
+static void on_not_filled(void *owner)
+{
+    stop(owner, "cannot read packets from the database");
+}
+
+/* ---- frames that arrive ---- */
 
 static void receive_hello(struct replica *replica, const struct repl_frame *frame)
 {
@@ -783,7 +780,8 @@ static void receive_hello(struct replica *replica, const struct repl_frame *fram
 
 void replica_receive(struct replica *replica, struct repl_frame *frame, size_t bytes)
 {
-    bool at_once = replica->state == REPLICA_FOLLOWING && list_empty(&replica->waiting);
+    bool at_once =
+        replica->state == REPLICA_FOLLOWING && waiting_is_empty(&replica->waiting);
     bool is_done = true;
     replica->bytes += bytes;
     if (replica->state != REPLICA_OFF && frame->kind == REPL_END)
@@ -791,7 +789,7 @@ void replica_receive(struct replica *replica, struct repl_frame *frame, size_t b
     else if (replica->state == REPLICA_HELLO)
         receive_hello(replica, frame);
     else if (replica->state != REPLICA_OFF)
-        is_done = at_once && apply(replica, frame);
+        is_done = at_once && !waiting_lacks(frame) && apply(replica, frame);
     if (is_done)
         repl_frame_finish(frame);
     else

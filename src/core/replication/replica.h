@@ -20,7 +20,7 @@
 
 #include "base/slots.h"
 #include "core/replication/catch_up.h"
-#include "core/replication/frames.h"
+#include "core/replication/waiting.h"
 
 enum {
     REPLICA_ASK_MS = 250,           /* between asks */
@@ -109,8 +109,7 @@ struct replica {
     bool begins_again;         /* CATCHING begins once the present reads have ended */
     uint64_t accounts_applied; /* changes of environment 0 that memory has for sure */
     uint64_t accounts_target;  /* the same, once they were read */
-    struct list waiting;       // waiting_frame::link
-    size_t waiting_bytes, waiting_changes;
+    struct waiting_frames waiting;
     struct deferred applying; /* applies waiting frames in time slices */
     struct run before;        /* of REPL_BEFORE; its id is "": none */
     uint64_t purged_at;       /* environment_purge */

@@ -109,12 +109,18 @@ static void on_time(struct timer *timer)
 
 /* ---- followers ---- */
 
+static bool is_older(const struct source_follower *follower)
+{
+    return follower->version < REPL_VERSION_LEFT_OUT;
+}
+
 static void join(struct source *source, struct source_follower *follower)
 {
     if (list_empty(&source->followers))
         arm(source);
     sum_all(source);
     follower->is_on = true;
+    source->older += is_older(follower);
     follower->joined_ms = loop_wall_ms(source->loop);
     follower->joined_at = source->changes;
     list_append(&source->followers, &follower->link);
@@ -125,6 +131,7 @@ void source_leave(struct source *source, struct source_follower *follower)
     if (!follower->is_on)
         return;
     follower->is_on = false;
+    source->older -= is_older(follower);
     list_remove(&follower->link);
     if (source->options.left)
         source->options.left(source->options.owner, follower);
@@ -139,12 +146,11 @@ void source_end_all(struct source *source, const char *why)
             why);
 }
 
-static void send_hello(struct source *source, struct source_follower *follower,
-                       uint32_t version)
+static void send_hello(struct source *source, struct source_follower *follower)
 {
     struct repl_frame frame = { .kind = REPL_HELLO,
-                                .hello = { .least = version,
-                                           .newest = version,
+                                .hello = { .least = follower->version,
+                                           .newest = follower->version,
                                            .gateway = source->options.gateway,
                                            .head = source->options.head } };
     send(source, follower, &frame);
@@ -193,8 +199,9 @@ static void answer_hello(struct source *source, struct source_follower *follower
         return;
     }
     follower->gateway = hello->gateway;
+    follower->version = repl_version_common(hello->least, hello->newest);
     join(source, follower);
-    send_hello(source, follower, repl_version_common(hello->least, hello->newest));
+    send_hello(source, follower);
     if (follower->is_on)
         send_positions(source, follower);
 }
@@ -247,19 +254,64 @@ void source_receive(struct source *source, struct source_follower *follower,
 
 /* ---- changes ---- */
 
-static void send_run(struct source *source, enum repl_kind kind, uint32_t env,
-                     const struct run *run, unsigned marks)
+/* Returns the length of the longest packet that may travel. An older follower lacks the reads
+ * of the others. */
+static size_t packet_max(const struct source *source)
 {
-    struct repl_frame frame = {
-        .kind = kind, .run = { .env = env, .seq = run->rev, .marks = marks, .run = *run }
-    };
-    struct run *sent = &frame.run.run;
+    const struct source_options *options = &source->options;
+    if (source->older)
+        return SIZE_MAX;
+    bool is_slow = options->is_slow && options->is_slow(options->owner);
+    return is_slow ? SOURCE_PACKET_SLOW : SOURCE_PACKET_MAX;
+}
+
+static bool is_longer(const struct bytes *packet, size_t most)
+{
+    return bytes_slice(packet).len > most;
+}
+
+/* Returns the marks of the packets that are left out. A delayed run may get another payload, and
+ * a run that is not settled another output: the database may have the later one already. */
+static unsigned left_out(const struct run *run, size_t most)
+{
+    unsigned marks = 0;
+    if (run->status != RUN_DELAYED && is_longer(run->payload, most))
+        marks |= REPL_LEFT_PAYLOAD;
+    if (run_is_settled(run) &&
+        (is_longer(run->output, most) || is_longer(run->error, most)))
+        marks |= REPL_LEFT_OUTPUT;
+    return marks;
+}
+
+/* Removes the packets that do not travel with these marks. */
+static void remove_packets(struct run *sent, unsigned marks)
+{
     if (!(marks & MARK_PAYLOAD))
         sent->payload = sent->metadata_seed = NULL;
     if (!(marks & MARK_METADATA))
         sent->metadata = NULL;
     if (!(marks & MARK_OUTPUT))
         sent->output = sent->error = NULL;
+}
+
+static void leave_out(struct run *sent, unsigned marks)
+{
+    if (marks & REPL_LEFT_PAYLOAD)
+        sent->payload = NULL;
+    if (marks & REPL_LEFT_OUTPUT)
+        sent->output = sent->error = NULL;
+}
+
+static void send_run(struct source *source, enum repl_kind kind, uint32_t env,
+                     const struct run *run, unsigned marks)
+{
+    struct repl_frame frame = {
+        .kind = kind, .run = { .env = env, .seq = run->rev, .marks = marks, .run = *run }
+    };
+    remove_packets(&frame.run.run, marks);
+    if (marks & REPL_PACKETS)
+        frame.run.marks |= left_out(&frame.run.run, packet_max(source));
+    leave_out(&frame.run.run, frame.run.marks);
     send(source, NULL, &frame);
 }
 

@@ -8,7 +8,11 @@
  *
  * The stream is ordered: each frame is true at its place in the order. The leader never
  * waits for a follower. Without followers, a change costs one comparison. Values in and out:
- * the owner sends frames and ends connections. */
+ * the owner sends frames and ends connections.
+ *
+ * Payloads and outputs longer than SOURCE_PACKET_MAX are left out, and followers read them from
+ * the database (left_out.h): there is one leader, and sending them would cost it more for each
+ * follower. While a follower reads slowly, so are those longer than SOURCE_PACKET_SLOW. */
 #pragma once
 
 #include "base/list.h"
@@ -16,10 +20,16 @@
 #include "core/live/environment.h"
 #include "core/replication/frames.h"
 
+enum {
+    SOURCE_PACKET_MAX = 64 << 10, /* bytes */
+    SOURCE_PACKET_SLOW = 512,     /* the same, while options.is_slow */
+};
+
 /* Embedded in a connection, zeroed. It is a follower once its hello was accepted. */
 struct source_follower {
     bool is_on;                /* it gets what is applied */
     uint64_t gateway;          /* store_gateway::id */
+    uint32_t version;          /* of replication, which both sides speak */
     int64_t joined_ms;         /* when its hello was accepted; Unix ms */
     uint64_t joined_at;        /* source::changes then */
     struct repl_report report; /* the last one */
@@ -35,6 +45,8 @@ struct source_options {
     /* Sends a frame to one follower, or to each of source::followers if `to` is NULL. Borrows
      * the frame. May end connections, of any follower (source_leave). */
     void (*send)(void *owner, struct source_follower *to, const struct repl_frame *frame);
+    /* Returns true while the unsent bytes of a follower delay others' changes. NULL: never. */
+    bool (*is_slow)(void *owner);
     /* The connection must end, after REPL_END with this reason. The follower has left. */
     void (*end)(void *owner, struct source_follower *follower, const char *why);
     /* Returns the next environment in memory (engine_next_environment). */
@@ -53,6 +65,7 @@ struct source {
     struct source_options options;
     struct list followers; // source_follower::link
     uint64_t changes;      /* of runs, sent to all followers so far */
+    unsigned older;        /* followers of versions before REPL_VERSION_LEFT_OUT */
 
     /* Private to source.c. */
     struct timer timer;      /* for the next sums, while there are followers */

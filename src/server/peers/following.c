@@ -107,8 +107,8 @@ static void note_current(struct following *following)
     metrics[M_FOLLOWS] = following_left_ms(following) > 0;
     metrics[M_SUMS_EQUAL] = (int64_t)following->replica.equals;
     metrics[M_SUMS_DIFFERENT] = (int64_t)following->replica.differences;
-    metrics[M_REPLICATION_WAITING] = (int64_t)following->replica.waiting_bytes;
-    metrics[M_REPLICATION_BEHIND] = (int64_t)following->replica.waiting_changes;
+    metrics[M_REPLICATION_WAITING] = (int64_t)following->replica.waiting.bytes;
+    metrics[M_REPLICATION_BEHIND] = (int64_t)following->replica.waiting.changes;
     if (!is_current || following->was_current)
         return;
     following->was_current = true;
@@ -292,7 +292,7 @@ static void report(struct following *following)
                                 .report = { .program = RUNCAST_VERSION,
                                             .is_current = following_left_ms(following) > 0,
                                             .taken = following->received -
-                                                     replica->waiting_changes,
+                                                     replica->waiting.changes,
                                             .lag_ms = following->lag_ms } };
     if (!is_connected(following) || now_of(following) < following->report_ms)
         return;

@@ -57,6 +57,7 @@ struct peer_conn {
     struct peer_mac *in, *out;
     struct list waiting; // unsent_message::link
     size_t waiting_bytes;
+    int64_t full_ms; /* monotonic; since then bytes wait, if any do */
     void *owner;
     struct list link; // peer_server::all
 };
@@ -203,12 +204,20 @@ void peer_conn_send(struct peer_conn *peer, const struct peer_message *message)
         end(peer, "it reads too slowly");
         return;
     }
+    if (!unsent)
+        peer->full_ms = loop_now_ms(peer->server->loop);
     struct unsent_message *waiting = mem_new(struct unsent_message);
     waiting->head = make_head(peer, &message->seal);
     waiting->body = bytes_ref(message->frame);
     list_append(&peer->waiting, &waiting->link);
     peer->waiting_bytes += weight(waiting);
     flush(peer);
+}
+
+size_t peer_conn_unsent(const struct peer_conn *peer, int64_t least_ms)
+{
+    int64_t since_ms = loop_now_ms(peer->server->loop) - peer->full_ms;
+    return since_ms >= least_ms ? peer->waiting_bytes + ws_unsent(peer->ws) : 0;
 }
 
 static void send_alone(struct peer_conn *peer, struct slice content)

@@ -17,6 +17,14 @@
 enum {
     COLLECTED_MAX = 256 << 10, /* bytes after which a message is sent in the turn */
     KEPT_MAX = 1 << 20,        /* bytes of the buffer that are kept for the next message */
+    /* A follower reads slowly if it has that many unsent bytes, some of them for that long. */
+    SLOW_BYTES = 1 << 20,
+    SLOW_AFTER_MS = 100,
+    /* Then followers count as slow for that long. Each time doubles it, because the link that
+     * was too slow is filled again afterwards; a quiet time makes it short again. */
+    SLOW_MS = 1000,
+    SLOW_MAX_MS = 32 * 1000,
+    SLOW_QUIET_MS = 60 * 1000,
 };
 
 struct serving {
@@ -30,6 +38,8 @@ struct serving {
     unsigned followers;
     struct buf collected; /* frames for all followers */
     struct flusher flusher;
+    int64_t slow_ms;    /* how long followers count as slow */
+    int64_t slow_until; /* monotonic ms */
 };
 
 /* A peer, and the source's part of it. */
@@ -38,6 +48,46 @@ struct served {
     struct peer_conn *peer;
     bool is_counted; /* among serving::followers */
 };
+
+/* ---- slow followers ---- */
+
+static bool has_slow_one(const struct serving *serving)
+{
+    list_each (link, &serving->source.followers) {
+        struct source_follower *follower = container_of(link, struct source_follower, link);
+        const struct served *served = container_of(follower, struct served, follower);
+        if (peer_conn_unsent(served->peer, SLOW_AFTER_MS) >= SLOW_BYTES)
+            return true;
+    }
+    return false;
+}
+
+static void begin_slow(struct serving *serving, int64_t now_ms)
+{
+    int64_t doubled = 2 * serving->slow_ms;
+    bool was_quiet = now_ms - serving->slow_until >= SLOW_QUIET_MS;
+    if (!serving->slow_ms || was_quiet)
+        doubled = SLOW_MS;
+    serving->slow_ms = doubled < SLOW_MAX_MS ? doubled : SLOW_MAX_MS;
+    log_info("a follower reads slowly; long packets are left out", "for_ms",
+             log_number(serving->slow_ms), NULL);
+}
+
+static void look_for_slow(struct serving *serving)
+{
+    int64_t now_ms = loop_now_ms(serving->loop);
+    if (!has_slow_one(serving))
+        return;
+    if (now_ms >= serving->slow_until)
+        begin_slow(serving, now_ms);
+    serving->slow_until = now_ms + serving->slow_ms;
+}
+
+static bool is_slow(void *owner)
+{
+    const struct serving *serving = owner;
+    return loop_now_ms(serving->loop) < serving->slow_until;
+}
 
 /* ---- sending ---- */
 
@@ -54,6 +104,7 @@ static void send_to_all(struct serving *serving)
         peer_conn_send(container_of(follower, struct served, follower)->peer, &message);
     }
     peer_message_finish(&message);
+    look_for_slow(serving);
 }
 
 static void flush(struct serving *serving)
@@ -252,6 +303,7 @@ void serving_begin(struct serving *serving, const struct source_options *options
     struct source_options own = *options;
     serving->asked = *options;
     own.send = on_send;
+    own.is_slow = is_slow;
     own.end = on_end;
     own.next = next;
     own.left_ms = left_ms;

@@ -245,6 +245,15 @@ static void commit(struct cluster_write *write)
 
 /* ---- what an operation changes ---- */
 
+/* Every second one is long, so that a leader with a slow follower leaves it out. */
+static struct bytes *make_packet(const char *json, unsigned number)
+{
+    enum { LONG = SOURCE_PACKET_SLOW + 1 };
+    char text[LONG + 1];
+    snprintf(text, sizeof(text), "%-*s", number % 2 ? LONG : 0, json);
+    return bytes_create(slice_of(text));
+}
+
 static void make_run(struct cluster_write *write)
 {
     struct change *change = &write->change;
@@ -261,7 +270,7 @@ static void make_run(struct cluster_write *write)
     run->created_at = run->updated_at = run->queued_at = now;
     run->task = bytes_create_shared(SLICE("hello"));
     run->queue = bytes_create_shared(SLICE("task/hello"));
-    run->payload = bytes_create(SLICE("{\"n\":1}"));
+    run->payload = make_packet("{\"n\":1}", write->op->number);
     run->tags = tag_list_create(tags, 1);
 }
 
@@ -279,7 +288,7 @@ static void step(struct change *change, int64_t now)
     run->execution = EXECUTION_FINISHED;
     run->finished_at = now;
     bytes_unref(run->output);
-    run->output = bytes_create(SLICE("\"done\""));
+    run->output = make_packet("\"done\"", run->snapshot);
     change->marks = MARK_OUTPUT;
 }
 
@@ -288,7 +297,7 @@ static void note(struct change *change, unsigned number)
     char metadata[32];
     snprintf(metadata, sizeof(metadata), "{\"op\":%u}", number);
     bytes_unref(change->run.metadata);
-    change->run.metadata = bytes_create(slice_of(metadata));
+    change->run.metadata = make_packet(metadata, number);
     change->marks = MARK_METADATA;
 }
 

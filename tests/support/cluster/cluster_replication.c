@@ -8,7 +8,7 @@
 #include "tests/support/cluster/cluster.h"
 #include "tests/support/cluster/cluster_faults.h"
 
-enum { CONNECT_MS = 400, FRAME_BYTES = 1000 };
+enum { CONNECT_MS = 400, SLOW_MS = 500, FRAME_BYTES = 1000 };
 
 static int64_t now_of(const struct cluster_replication *replication)
 {
@@ -140,6 +140,13 @@ static int64_t left_ms(void *owner)
     return gateway->memory == MEMORY_READY ? cluster_lead_grant(&gateway->lead) : 0;
 }
 
+/* Half of the time. */
+static bool is_slow(void *owner)
+{
+    const struct cluster_gateway *gateway = ((struct cluster_replication *)owner)->gateway;
+    return loop_now_ms(gateway->loop) / SLOW_MS % 2;
+}
+
 void cluster_replication_lead(struct cluster_replication *replication)
 {
     struct cluster_gateway *gateway = replication->gateway;
@@ -147,6 +154,7 @@ void cluster_replication_lead(struct cluster_replication *replication)
                                       .gateway = gateway->lead.me,
                                       .accounts_seq = gateway->accounts.applied,
                                       .send = source_send,
+                                      .is_slow = is_slow,
                                       .end = source_end,
                                       .next = next_environment,
                                       .left_ms = left_ms,

@@ -14,6 +14,7 @@ static void note(struct replication_scene *scene, const struct repl_frame *frame
     if (frame->kind == REPL_CHANGE) {
         scene->runs_sent++;
         scene->payloads_sent += frame->run.run.payload != NULL;
+        scene->outputs_sent += frame->run.run.output != NULL;
     }
     scene->befores_sent += frame->kind == REPL_BEFORE;
 }
@@ -79,6 +80,11 @@ static struct environment *next_environment(void *owner, uint32_t *at)
 static int64_t left_ms(void *owner)
 {
     return ((struct replication_scene *)owner)->left_ms;
+}
+
+static bool is_slow(void *owner)
+{
+    return ((struct replication_scene *)owner)->is_slow;
 }
 
 static void on_change(void *owner, const struct run *before, const struct change *change)
@@ -169,6 +175,14 @@ static void on_answered(void *owner)
 
 /* ---- the scene ---- */
 
+void scene_deliver_first(struct replication_scene *scene)
+{
+    struct sent_frame *sent =
+        container_of(list_take(&scene->to_follower), struct sent_frame, link);
+    replica_receive(&scene->replica, &sent->frame, 100);
+    free(sent);
+}
+
 void scene_deliver(struct replication_scene *scene)
 {
     while (!list_empty(&scene->to_leader)) {
@@ -178,12 +192,8 @@ void scene_deliver(struct replication_scene *scene)
             source_receive(&scene->source, &scene->follower, &sent->frame);
         scene_drop_first(&scene->to_leader);
     }
-    while (!list_empty(&scene->to_follower)) {
-        struct sent_frame *sent =
-            container_of(list_take(&scene->to_follower), struct sent_frame, link);
-        replica_receive(&scene->replica, &sent->frame, 100);
-        free(sent);
-    }
+    while (!list_empty(&scene->to_follower))
+        scene_deliver_first(scene);
     replica_message_end(&scene->replica);
 }
 
@@ -196,7 +206,7 @@ void scene_pass(struct replication_scene *scene, int64_t ms)
         if (scene->replica.reads_accounts)
             replica_accounts_read(&scene->replica, scene->accounts_seq, OK);
         world_pass(scene->world,
-                   scene->replica.catch_up.is_active); /* 1 ms for each read */
+                   !replica_is_idle(&scene->replica)); /* 1 ms for each read */
     }
 }
 
@@ -244,6 +254,7 @@ static void begin_leader(struct replication_scene *scene)
     struct source_options options = { .head.term = 3,
                                       .gateway = 1,
                                       .send = source_send,
+                                      .is_slow = is_slow,
                                       .end = source_end,
                                       .next = next_environment,
                                       .left_ms = left_ms,

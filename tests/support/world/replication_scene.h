@@ -25,13 +25,14 @@ struct replication_scene {
     struct environment *copy;
     struct list to_follower, to_leader; // sent_frame::link
     int64_t left_ms;                    /* of the leader */
+    bool is_slow;                       /* source_options::is_slow */
     bool has_dropped;                   /* the leader has no environment in memory */
     char ended[REPL_WHY_MAX];           /* why the follower or the leader ended it */
     bool gave_up;
     int loads; /* replica_load ended so often */
     enum err load_status;
     unsigned answers, floors;
-    unsigned runs_sent, payloads_sent, befores_sent;
+    unsigned runs_sent, payloads_sent, outputs_sent, befores_sent;
     uint64_t account_version; /* of the only document of the accounts */
     unsigned account_reads;
     uint64_t accounts_seq; /* the position that they were read at; 0: unknown */
@@ -42,6 +43,9 @@ struct replication_scene {
 /* For cmocka: *state becomes the scene. */
 int open_replication_scene(void **state);
 int close_replication_scene(void **state);
+
+/* Delivers the first frame to the follower. */
+void scene_deliver_first(struct replication_scene *scene);
 
 /* Delivers the frames that were sent so far. */
 void scene_deliver(struct replication_scene *scene);

@@ -118,13 +118,13 @@ static void frames_wait_while_the_database_is_read(void **state)
     assert_int_equal(scene->replica.state, REPLICA_CATCHING);
     change(scene->world, "run_1", 2);
     scene_pass(scene, 0);
-    assert_false(list_empty(&scene->replica.waiting));
-    assert_int_equal(scene->replica.waiting_changes, 1);
+    assert_false(waiting_is_empty(&scene->replica.waiting));
+    assert_int_equal(scene->replica.waiting.changes, 1);
     assert_false(is_trusted(scene));
     for (int i = 0; i < 10; i++)
         scene_pass(scene, 50);
     assert_int_equal(scene->replica.state, REPLICA_FOLLOWING);
-    assert_int_equal(scene->replica.waiting_changes, 0);
+    assert_int_equal(scene->replica.waiting.changes, 0);
     assert_same_memory(scene);
     assert_true(is_trusted(scene));
 }
@@ -140,7 +140,7 @@ static void too_many_waiting_bytes_end_the_connection(void **state)
     assert_string_equal(scene->ended, "");
     replica_receive(&scene->replica, &frame, REPLICA_WAITING_MAX / 2);
     assert_string_equal(scene->ended, "too many changes have waited for the database");
-    assert_true(list_empty(&scene->replica.waiting));
+    assert_true(waiting_is_empty(&scene->replica.waiting));
 }
 
 static void short_frames_count_with_the_memory_that_they_take(void **state)
