@@ -1,5 +1,8 @@
 /* serving.c - collects the frames of a turn in one message for all followers.
  *
+ * From one such message to the next are at least EVERY_MS. Under load a turn has few changes,
+ * and sending a message costs the leader more than encoding those.
+ *
  * Documents of the accounts that were written together stay in one message, so that they take
  * effect together. They are short.
  *
@@ -15,6 +18,7 @@
 #include "core/replication/frame_codec.h"
 
 enum {
+    EVERY_MS = 2,
     COLLECTED_MAX = 256 << 10, /* bytes after which a message is sent in the turn */
     KEPT_MAX = 1 << 20,        /* bytes of the buffer that are kept for the next message */
     /* A follower reads slowly if it has that many unsent bytes, some of them for that long. */
@@ -38,6 +42,8 @@ struct serving {
     unsigned followers;
     struct buf collected; /* frames for all followers */
     struct flusher flusher;
+    int64_t sent_ms;    /* when the last message for all was sent; monotonic */
+    struct timer timer; /* until the next one */
     int64_t slow_ms;    /* how long followers count as slow */
     int64_t slow_until; /* monotonic ms */
 };
@@ -109,13 +115,28 @@ static void send_to_all(struct serving *serving)
 
 static void flush(struct serving *serving)
 {
-    if (serving->collected.len)
-        send_to_all(serving);
+    timers_clear(loop_timers(serving->loop), &serving->timer);
+    if (!serving->collected.len)
+        return;
+    serving->sent_ms = loop_now_ms(serving->loop);
+    send_to_all(serving);
+}
+
+static void on_time(struct timer *timer)
+{
+    flush(container_of(timer, struct serving, timer));
 }
 
 static bool on_flush(struct flusher *flusher)
 {
-    flush(container_of(flusher, struct serving, flusher));
+    struct serving *serving = container_of(flusher, struct serving, flusher);
+    struct timers *timers = loop_timers(serving->loop);
+    int64_t left_ms = serving->sent_ms + EVERY_MS - loop_now_ms(serving->loop);
+    if (left_ms <= 0)
+        flush(serving);
+    else if (serving->collected.len && !serving->timer.place)
+        loop_set_timer(serving->loop, &serving->timer, timers_kind(timers, on_time),
+                       left_ms);
     return false;
 }
 
@@ -239,6 +260,7 @@ static void on_server_closed(void *owner)
 {
     struct serving *serving = owner;
     loop_remove_flusher(&serving->flusher);
+    timers_clear(loop_timers(serving->loop), &serving->timer);
     if (serving->has_begun)
         source_finish(&serving->source);
     buf_finish(&serving->collected);
@@ -262,6 +284,7 @@ enum err serving_create(struct loop *loop, const struct serving_options *options
                                                 .calls = options->calls,
                                                 .calls_owner = options->calls_owner };
     serving->loop = loop;
+    serving->sent_ms = -EVERY_MS;
     serving->options = *options;
     serving->flusher.fn = on_flush;
     enum err refused = peer_server_create(loop, &server, &serving->server, why);
