@@ -148,6 +148,29 @@ test("clients of a follower learn what retention removes", { timeout: 120_000 },
   await leader.stop();
 });
 
+// Payloads of 60,000 bytes travel as long as the follower reads them fast enough.
+test("a follower on a slow network gets changes without payloads, and reads those from the database", { timeout: 300_000 }, async (t) => {
+  const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] }), PAYLOAD = 60_000;
+  const mirror = new RunsMirror({ port: b.port, token: keys.prod });
+  mirror.subscribe({ all: true });
+  await mirror.connect();
+  t.after(() => mirror.cut());
+  leader.peers.limit(200_000);
+  let written = 0;
+  const writeSome = async () => { await Promise.all(Array.from({ length: 8 }, () => write(leader, 1, { payload: PAYLOAD }))); written += 8; };
+  while (!leader.stderr.includes("a follower reads slowly")) await writeSome();
+  for (let n = 0; n < 10; n++) await writeSome();
+  leader.peers.limit(Infinity);
+  await agree(leader, [b]);
+  await until(() => mirror.errors.length || mirror.runs.size === written + 1, { what: "the client has all runs", timeoutMs: 60_000 });
+  assert.deepEqual(mirror.errors, []);
+  assert.ok(await b.metric("runcast_replication_reads_total") > 0, "payloads were left out");
+  assert.equal([...mirror.runs.values()].filter((run) => run.fields.payload?.text?.length === PAYLOAD).length, written);
+  assert.doesNotMatch(leader.stderr, /a follower has left/);
+  await b.stop();
+  await leader.stop();
+});
+
 test("a follower that reads too slowly is cut off, and the leader does not wait for it", { timeout: 300_000 }, async (t) => {
   const { leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
   leader.peers.pause();

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/metrics.h"
 
 /* Outlives the change if that is given up. */
 struct left_out_read {
@@ -54,6 +55,7 @@ static void begin_read(struct left_out *left_out, struct left_out_change *wanted
     };
     wanted->read = read;
     left_out->reading++;
+    metric_add(M_REPLICATION_READS, 1);
     store->ops->read(store, &read->load.read);
 }
 

@@ -5,6 +5,7 @@
 //   await follows(gateways[1], leader);
 //   gateways[0].peers.cut(); gateways[0].peers.accept();
 //   gateways[0].peers.pause(); gateways[0].peers.resume();
+//   gateways[0].peers.limit(1e6);      passes on at most so many bytes a second to each of its followers
 //   gateways[0].peers.delay(200);      its followers are held 200 ms behind; delay(200, 1): one of them
 //   const { url, counts } = await roundRobin(gateways, t);
 //
@@ -19,15 +20,17 @@ import { freePort, keys, sleep, startGateway, until } from "./gateway.mjs";
 import { PgRelay } from "./pg_relay.mjs";
 import { onDatabase, startPostgres, urlOfBoth } from "./postgres.mjs";
 
-/** Passes bytes on, each after this.ms, in their order. */
+/** Passes bytes on, each after this.ms, in their order, and at most this.rate in a second. */
 class Late extends Transform {
   ms = 0;
+  rate = Infinity;
   #last = Promise.resolve();
 
   _transform(bytes, _encoding, done) {
     const due = Date.now() + this.ms;
     this.#last = this.#last.then(() => this.ms || due > Date.now() ? sleep(Math.max(0, due - Date.now())) : undefined).then(() => { this.push(bytes); });
-    done();
+    if (this.rate === Infinity) done();
+    else setTimeout(done, 1000 * bytes.length / this.rate);
   }
 
   _flush(done) { this.#last.then(() => done()); }
@@ -70,6 +73,7 @@ class Relay {
 
   /** Passes on what the gateway sends after this time, on the first connections. */
   delay(ms, count = Infinity) { [...this.pairs].slice(0, count).forEach(([, , late]) => { late.ms = ms; }); }
+  limit(rate) { for (const [, , late] of this.pairs) late.rate = rate; }
   get delayed() { return [...this.pairs].filter(([, , late]) => late.ms > 0).length; }
 
   stop() { this.cut(); this.server.close(); }
