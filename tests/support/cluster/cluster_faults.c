@@ -6,7 +6,7 @@
 const struct cluster_fault_row cluster_faults[FAULT_COUNT] = {
     [FAULT_NONE] = { "none", "no fault", "", 1, 0 },
     [FAULT_SKIPPED_CHANGE] = { "skipped_change", "a follower skips some changes of runs",
-                               "at sync|a poll gets", 1, 10 },
+                               "at sync|a poll gets|counts", 1, 10 },
     [FAULT_SERVES_IN_DOUBT] = { "serves_in_doubt", "a follower always trusts its memory",
                                 "in sync|a poll gets", 1, 10 },
     [FAULT_EARLY_SNAPSHOT] = { "early_snapshot",
@@ -34,7 +34,7 @@ const struct cluster_fault_row cluster_faults[FAULT_COUNT] = {
                             "a poll gets", 1, 20 },
     [FAULT_TRUST_FROM_ARRIVAL] = { "trust_from_arrival",
                                    "trust counts from the arrival of a beat", "in sync",
-                                   100, 40 },
+                                   200, 40 },
     [FAULT_AHEAD_OF_LEADER] = { "ahead_of_leader",
                                 "a follower shows commits that its leader has not applied",
                                 "a poll gets", 120, 40 },
