@@ -116,13 +116,14 @@ test(`the database is unreachable for ${outageS} s: writes are refused, subscrib
 });
 
 test("a write that was sent when the database stops answering is answered, continues, and is done once", { timeout: 240_000 }, async (t) => {
-  const world = await startWorld(await startPostgres({ t })), { gateway, postgres } = world;
+  const world = await startWorld(await startPostgres({ t }), { t }), { gateway, postgres } = world;
   const sent = { payload: "sent", options: { idempotencyKey: "once" } };
   const send = () => gateway.post("/api/v1/tasks/sent/trigger", sent);
   postgres.freeze();
   const answer = await send();
   assertRefused(answer, /it is unknown whether this was done/);
   assert.equal(answer.headers["access-control-allow-origin"], "*", "a browser can read it");
+  assert.equal(answer.headers["x-should-retry"], undefined, "SDKs repeat it, because it has a key");
   assertRefused(await send());
   postgres.resume();
   await until(async () => (await gateway.get("/readyz")).status === 200, { what: "ready" });
@@ -135,7 +136,7 @@ test("a write that was sent when the database stops answering is answered, conti
 });
 
 test("writes that wait for a write in flight are refused, and are not done afterwards", { timeout: 240_000 }, async (t) => {
-  const world = await startWorld(await startPostgres({ t })), { gateway, postgres } = world;
+  const world = await startWorld(await startPostgres({ t }), { t }), { gateway, postgres } = world;
   const { id } = (await trigger(gateway)).json;
   const increment = () => gateway.put(`/api/v1/runs/${id}/metadata`, { operations: [{ type: "increment", key: "n", value: 1 }] });
   postgres.freeze();
@@ -154,7 +155,9 @@ test("writes that wait for a write in flight are refused, and are not done after
 test("a gateway that receives SIGTERM while the database does not answer ends", { timeout: 240_000 }, async (t) => {
   const postgres = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(postgres, "ends", { options: ["--drain-timeout", "1s"] }) });
   postgres.freeze();
-  assertRefused(await trigger(gateway), /it is unknown whether this was done/);
+  const answer = await trigger(gateway);
+  assertRefused(answer, /it is unknown whether this was done/);
+  assert.equal(answer.headers["x-should-retry"], "false", "no SDK repeats it, because it has no key");
   gateway.child.kill("SIGTERM");
   await until(() => gateway.end, { timeoutMs: 60_000, what: "it ends" });
   assert.deepEqual(gateway.end, { code: 0, signal: null });
@@ -177,7 +180,7 @@ test("while the database is read-only nothing is acknowledged, and writes are re
 test("a database that is out of space: writes are refused as such, reads continue, and free space alone ends it", { timeout: 240_000 }, async (t) => {
   if (!mayMount()) return t.diagnostic("no right to mount a small disk here");
   const postgres = await startPostgres({ t, diskSize: "32m" });
-  const world = await startWorld(postgres), { gateway } = world, writers = await write(t, world);
+  const world = await startWorld(postgres, { t }), { gateway } = world, writers = await write(t, world);
   const ballast = postgres.onSmallDisk("ballast");
   const { bavail, bsize } = fs.statfsSync?.(postgres.onSmallDisk(".")) ?? { bavail: 16, bsize: 1 << 20 };
   fs.writeFileSync(ballast, Buffer.alloc(Math.max(0, bavail * bsize - (2 << 20)), 1));
@@ -209,7 +212,7 @@ test("a database that is out of space: writes are refused as such, reads continu
 /** A database with a synchronous standby, and a gateway that is written to. */
 async function startWithStandby(t, settings) {
   const postgres = await startPostgres({ t }), standby = await postgres.standby({ t });
-  const world = await startWorld(postgres, { url: urlOfBoth(postgres, standby), ...settings });
+  const world = await startWorld(postgres, { t, url: urlOfBoth(postgres, standby), ...settings });
   return { standby, world, writers: await write(t, world) };
 }
 

@@ -346,6 +346,19 @@ test("a call that the lost leader has executed is not executed again by the foll
   await follower.stop();
 });
 
+test("a call without a key that the database may still store is not repeated by SDKs", { timeout: 300_000 }, async (t) => {
+  const { postgres, others: [follower] } = await startFollowers(t, { names: ["a", "b"] });
+  const http = new HttpClient(follower.url, keys.prod), send = (payload, options = {}, headers = {}) => http.request("POST", TRIGGER, { body: { payload, options }, headers });
+  assert.equal((await send(0)).status, 200);
+  postgres.freeze();
+  const replies = await Promise.all([send(1), send(2, { idempotencyKey: "a" }), send(3, {}, { "x-trigger-request-idempotency-key": "b" })]);
+  postgres.resume();
+  assert.deepEqual(replies.map(({ status, headers }) => [status, headers["x-should-retry"] ?? ""]), [[503, "false"], [503, ""], [503, ""]], replies.map(({ text }) => text).join());
+  assert.match(replies[0].text, /it is unknown whether this was done/);
+  for (const { headers } of replies) assert.equal(headers["x-runcast-unsure"], undefined);
+  http.close();
+});
+
 test("a client may repeat a call whose fate is unknown if each of its runs has a key of its own", { timeout: 300_000 }, async (t) => {
   const { postgres, leader, others: [follower] } = await startFollowers(t, { names: ["a", "b"] });
   const stored = () => Number(postgres.query("SELECT count(*) FROM runcast.run")), http = new HttpClient(follower.url, keys.prod);

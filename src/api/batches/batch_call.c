@@ -6,6 +6,7 @@
 #include "api/batches/batch_token.h"
 #include "api/batches/batches.h"
 #include "api/packets/packet_name.h"
+#include "api/triggers/own_keys.h"
 #include "api/triggers/trigger_options.h"
 #include "base/json/item_array.h"
 #include "base/json/scan.h"
@@ -161,6 +162,7 @@ static enum err read_options(struct batch_call *op, struct slice task)
     };
     envelope_report_others(&op->body.item, "items[].", item_members, source.ignored, NULL);
     enum err err = trigger_options_read(&source, &place, trigger, &parent, &op->call->why);
+    own_keys_note(op->call, &trigger->run);
     if (!err)
         err = packet_check_named(op->call, &trigger->run);
     if (err)

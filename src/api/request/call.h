@@ -26,6 +26,16 @@ struct area;
 struct route;
 struct routed;
 
+/* The header of a request key. A client repeats a call with it; a follower makes one for a call
+ * without it. */
+#define API_REQUEST_KEY "x-trigger-request-idempotency-key"
+
+/* A header of a response after which SDKs do not repeat the call. */
+#define API_DO_NOT_RETRY "x-should-retry: false\r\n"
+
+/* Whether each run that a call creates has an idempotency key (api/triggers/own_keys.h). */
+enum own_keys { OWN_KEYS_UNKNOWN, OWN_KEYS_ALL, OWN_KEYS_LACK };
+
 enum { API_PARAMS_MAX = 4, API_QUERY_MAX = 64, MADE_KEY_SIZE = 33 };
 
 struct query_pair {
@@ -63,6 +73,7 @@ struct api_call {
     /* Why the call ends while its body is arriving, explained in `why`; OK: the client has
      * left. */
     enum err ended_by;
+    enum own_keys own_keys;
     void *state; /* the handler's own */
     /* Set while it waits to enter (early_calls.h); NULL: it does not. */
     struct early_call *early;
@@ -363,8 +374,9 @@ void api_reply_empty(struct api_call *call, int status);
  * Either the client has left and the reply is discarded, or the call is refused with
  * ended_by. */
 void api_reply_gone(struct api_call *call);
-/* Replies to a call whose operation continues; that operation's reply is discarded. */
-void api_reply_early(struct api_call *call, enum err error);
+/* Replies to a call whose operation continues; that operation's reply is discarded. line: another
+ * header, with its end of line; "": none. */
+void api_reply_early(struct api_call *call, enum err error, const char *line);
 
 /* Marks a call whose reply is late on purpose (a poll, a stream). on_drain is called when
  * the gateway drains, and must reply. The mark ends with the reply. */

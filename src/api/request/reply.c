@@ -215,12 +215,13 @@ static struct buf error_body(const char *text)
     return body;
 }
 
-void api_reply_early(struct api_call *call, enum err error)
+void api_reply_early(struct api_call *call, enum err error, const char *line)
 {
     struct buf headers = call->headers, body = error_body(call->why.text);
     call->headers = (struct buf){ 0 }; /* keep those of the reply that is still due */
     api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
     api_add_header(call, "retry-after", SLICE("1"));
+    buf_add_text(&call->headers, line);
     add_common_headers(call, errors[error].http_status);
     call->refused = true; /* it is already logged */
     http_reply_early(call->x, errors[error].http_status, buf_slice(&call->headers),

@@ -91,7 +91,7 @@ bool api_accepts_gzip(const struct api_call *call)
 
 struct slice api_request_id(const struct api_call *call)
 {
-    struct slice id = http_header(call->x, "x-trigger-request-idempotency-key");
+    struct slice id = http_header(call->x, API_REQUEST_KEY);
     if (call->made_key[0])
         return slice_of(call->made_key);
     return id.len ? id : (struct slice){ 0 };

@@ -198,9 +198,9 @@ enum err unread_check_headers(struct api_call *call)
             &call->why, ERR_MEDIA_TYPE,
             "Content-Encoding: %.*s is not supported; send the body uncompressed",
             SLICE_ARG(text_clip(encoding)));
-    if (http_header(call->x, "x-trigger-request-idempotency-key").len > API_REQUEST_ID_MAX)
+    if (http_header(call->x, API_REQUEST_KEY).len > API_REQUEST_ID_MAX)
         return explain(&call->why, ERR_INVALID,
-                       "Headers Error: x-trigger-request-idempotency-key must have at most "
+                       "Headers Error: " API_REQUEST_KEY " must have at most "
                        "%d characters",
                        API_REQUEST_ID_MAX);
     if (version.len && call->vocabulary != VOCABULARY_B)

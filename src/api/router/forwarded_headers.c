@@ -38,7 +38,7 @@ static void add_line(struct buf *lines, struct slice name, struct slice value)
 /* Returns true for a header without a value in place of which another key is sent. */
 static bool is_replaced(const struct api_call *call, struct slice name)
 {
-    return call->made_key[0] && http_name_is(name, FORWARDED_REQUEST_KEY);
+    return call->made_key[0] && http_name_is(name, API_REQUEST_KEY);
 }
 
 size_t forwarded_headers_choose(const struct api_call *call,
@@ -60,7 +60,7 @@ size_t forwarded_headers_choose(const struct api_call *call,
         out[count++] = (struct http_header){ SLICE("connection"), SLICE("Upgrade") };
     if (call->made_key[0])
         out[count++] =
-            (struct http_header){ SLICE(FORWARDED_REQUEST_KEY), slice_of(call->made_key) };
+            (struct http_header){ SLICE(API_REQUEST_KEY), slice_of(call->made_key) };
     return count;
 }
 
@@ -83,32 +83,43 @@ bool forwarded_headers_are_brief(const struct api_call *call, size_t body_max)
 
 /* ---- the response ---- */
 
-bool forwarded_headers_keep(struct buf *lines, int status,
-                            const struct http_header *headers, size_t count)
+enum forwarded_fate forwarded_headers_keep(struct buf *lines, int status,
+                                           const struct http_header *headers, size_t count)
 {
-    bool switches = status == 101, is_taken = true;
+    bool switches = status == 101;
+    enum forwarded_fate fate = FATE_KNOWN;
     for (size_t i = 0; i < count; i++)
         if (http_name_is(headers[i].name, RELAYED_UNTAKEN))
-            is_taken = false;
+            fate = FATE_UNTAKEN;
+        else if (http_name_is(headers[i].name, RELAYED_UNSURE))
+            fate = FATE_UNSURE;
         else if (!http_name_is(headers[i].name, "date") &&
                  (switches || (!is_hop_header(headers[i].name) &&
                                !http_name_is(headers[i].name, "upgrade"))))
             add_line(lines, headers[i].name, headers[i].value);
-    return is_taken;
+    return fate;
 }
 
-bool forwarded_headers_keep_lines(struct buf *out, struct slice lines)
+/* Appends the lines without this one. Returns false, and appends nothing, if it is not there. */
+static bool cut_line(struct buf *out, struct slice lines, struct slice line)
 {
-    static const char line[] = RELAYED_UNTAKEN ": 1\r\n";
-    const char *at = memmem(lines.ptr, lines.len, line, sizeof(line) - 1);
-    if (!at) {
-        buf_add(out, lines);
-        return true;
-    }
+    const char *at = memmem(lines.ptr, lines.len, line.ptr, line.len);
+    if (!at)
+        return false;
     size_t before = (size_t)(at - lines.ptr);
     buf_add(out, (struct slice){ lines.ptr, before });
-    buf_add(out, slice_from(lines, before + sizeof(line) - 1));
-    return false;
+    buf_add(out, slice_from(lines, before + line.len));
+    return true;
+}
+
+enum forwarded_fate forwarded_headers_keep_lines(struct buf *out, struct slice lines)
+{
+    if (cut_line(out, lines, SLICE(RELAYED_UNTAKEN ": 1\r\n")))
+        return FATE_UNTAKEN;
+    if (cut_line(out, lines, SLICE(RELAYED_UNSURE ": 1\r\n")))
+        return FATE_UNSURE;
+    buf_add(out, lines);
+    return FATE_KNOWN;
 }
 
 bool forwarded_headers_length(const struct http_header *headers, size_t count,

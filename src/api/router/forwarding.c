@@ -32,8 +32,6 @@ enum {
         499, /* the leader's response to a client that has left (api_reply_gone) */
 };
 
-static const char request_key[] = FORWARDED_REQUEST_KEY;
-
 struct forwarding {
     struct api *api;
     struct loop *loop;
@@ -71,12 +69,12 @@ struct forwarded {
     struct buf lines;   /* its header lines */
     struct buf body;    /* of a short response */
     bool is_short;
-    bool is_sized;         /* a long one whose length is known */
-    bool has_received;     /* since watch */
-    bool is_untaken;       /* it says that nothing was executed */
-    struct tunnel *tunnel; /* NULL: none */
-    struct list link;      // forwarding::calls
-    struct list sending;   // caller_places::senders
+    bool is_sized;            /* a long one whose length is known */
+    bool has_received;        /* since watch */
+    enum forwarded_fate fate; /* as it says */
+    struct tunnel *tunnel;    /* NULL: none */
+    struct list link;         // forwarding::calls
+    struct list sending;      // caller_places::senders
 };
 
 static struct forwarded *of(struct relay *relay)
@@ -126,22 +124,20 @@ static bool repeats_safely(const struct api_call *call)
            (call->route && call->route->has_steps && api_request_id(call).ptr);
 }
 
-/* Returns true if the call takes effect once even if its client repeats it. */
-static bool has_own_key(const struct forwarded *forwarded)
+/* Returns true if a repetition by the client would take effect once more. */
+static bool lacks_key(const struct forwarded *forwarded)
 {
     const struct api_call *call = forwarded->call;
     struct slice body = forwarded->is_brief ? call->x->body : buf_slice(&forwarded->kept);
-    return http_header(call->x, request_key).len ||
-           (call->route->takes_key && forwarded->complete && forwarded->keeps &&
-            own_keys_are_in(body));
+    bool is_known = forwarded->complete && forwarded->keeps;
+    return own_keys_lack(call, is_known ? body : (struct slice){ 0 });
 }
 
 static void refuse(struct forwarded *forwarded, const char *why)
 {
-    bool may_be_done = forwarded->was_sent && forwarded->call->route &&
-                       forwarded->call->route->claims && !has_own_key(forwarded);
+    bool may_double = forwarded->was_sent && lacks_key(forwarded);
     struct api_call *call = let_go(forwarded);
-    if (may_be_done)
+    if (may_double)
         api_add_header(call, "x-should-retry", SLICE("false"));
     explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", why);
     api_reply_error(call, ERR_DRAINING);
@@ -291,8 +287,7 @@ static void on_head(struct relay *relay, int status, const struct http_header *h
     uint64_t len = 0;
     bool has_len = forwarded_headers_length(headers, count, &len);
     forwarded->status = status;
-    forwarded->is_untaken =
-        !forwarded_headers_keep(&forwarded->lines, status, headers, count);
+    forwarded->fate = forwarded_headers_keep(&forwarded->lines, status, headers, count);
     note_trust(forwarded);
     if (status == 101) {
         begin_tunnel(forwarded);
@@ -333,7 +328,8 @@ static void try_again(struct forwarded *forwarded)
     metric_add(M_FORWARDED_AGAIN, 1);
     buf_clear(&forwarded->lines);
     buf_clear(&forwarded->body);
-    forwarded->is_short = forwarded->is_untaken = false;
+    forwarded->is_short = false;
+    forwarded->fate = FATE_KNOWN;
     wait_for_leader(forwarded, LOOK_MS);
 }
 
@@ -366,7 +362,9 @@ static void end_without_response(struct forwarded *forwarded, const char *why)
 static void end_short(struct forwarded *forwarded)
 {
     bool is_gone = forwarded->call->x->gone;
-    if (forwarded->is_untaken && !is_gone && may_try_again(forwarded))
+    if (forwarded->fate == FATE_UNSURE && lacks_key(forwarded))
+        buf_add_text(&forwarded->lines, API_DO_NOT_RETRY);
+    if (forwarded->fate == FATE_UNTAKEN && !is_gone && may_try_again(forwarded))
         try_again(forwarded);
     else if (forwarded->status == STATUS_GONE && !is_gone)
         refuse(forwarded, "draining"); /* the leader believes that the client has left */
@@ -399,7 +397,7 @@ static void on_answer(struct relay *relay, int status, struct slice lines,
     }
     forwarded->state = FORWARDED_ANSWERS;
     forwarded->is_short = true;
-    forwarded->is_untaken = !forwarded_headers_keep_lines(&forwarded->lines, lines);
+    forwarded->fate = forwarded_headers_keep_lines(&forwarded->lines, lines);
     buf_add(&forwarded->body, body);
     end_short(forwarded);
 }

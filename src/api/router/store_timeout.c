@@ -8,14 +8,15 @@
  * Changes that were not sent to the database yet are refused, here or by the store itself.
  * Changes that were sent may have been written, so the store reports nothing before it
  * knows. But a client should not wait minutes for a response. It gets one that leaves the
- * outcome open, and may retry with the same idempotency key.
+ * outcome open, and may retry with the same idempotency key. Without a key, SDKs do not retry.
  *
  * A call that is held on purpose (a poll or a dequeue) has an on_gone, and waits for no
  * write. Reads time out by themselves. */
 #include "api/router/store_timeout.h"
 
-#include "api/request/call.h"
+#include "api/triggers/own_keys.h"
 #include "base/mem.h"
+#include "net/http/relayed.h"
 
 enum { EVERY_MS = 1000, WAITS_US = 2000000, AT_ONCE = 256 };
 
@@ -37,6 +38,15 @@ static bool has_waited(const struct api_call *call)
            http_elapsed_us(call->x) >= WAITS_US;
 }
 
+/* SDK 3.3.17 repeats a trigger without any key, which could create a second run. A follower knows
+ * the keys of its client. */
+static const char *line_for(const struct api_call *call)
+{
+    if (call->x->relayed)
+        return RELAYED_UNSURE ": 1\r\n";
+    return own_keys_lack(call, call->x->body) ? API_DO_NOT_RETRY : "";
+}
+
 /* Returns false if there are more than one turn has time for. */
 static bool answer_calls(struct api *api)
 {
@@ -48,7 +58,7 @@ static bool answer_calls(struct api *api)
         explain(&call->why, ERR_STORE,
                 "The database does not respond, so it is unknown whether this was done; "
                 "try again, with the same idempotency key if it is a trigger");
-        api_reply_early(call, ERR_STORE);
+        api_reply_early(call, ERR_STORE, line_for(call));
         list_remove(&call->link);
         if (++count == AT_ONCE)
             return false;

@@ -1,6 +1,7 @@
 /* own_keys.c - reads a body as a tree, and looks for idempotency keys where calls take them. */
 #include "api/triggers/own_keys.h"
 
+#include "api/request/route.h"
 #include "base/json/json_tree.h"
 
 static bool has_key(const json_t *object)
@@ -28,4 +29,20 @@ bool own_keys_are_in(struct slice body)
                all_have_keys(json_object_get(tree, "items"));
     json_decref(tree);
     return are;
+}
+
+void own_keys_note(struct api_call *call, const struct run *run)
+{
+    if (!run_rare(run)->idempotency_key)
+        call->own_keys = OWN_KEYS_LACK;
+    else if (!call->own_keys)
+        call->own_keys = OWN_KEYS_ALL;
+}
+
+bool own_keys_lack(const struct api_call *call, struct slice body)
+{
+    const struct route *route = call->route;
+    if (!route || !route->claims || http_header(call->x, API_REQUEST_KEY).len)
+        return false;
+    return call->own_keys != OWN_KEYS_ALL && !(route->takes_key && own_keys_are_in(body));
 }

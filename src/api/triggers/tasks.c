@@ -6,6 +6,7 @@
 #include "api/packets/packet_name.h"
 #include "api/request/route.h"
 #include "api/triggers/blocking.h"
+#include "api/triggers/own_keys.h"
 #include "api/triggers/trigger_call.h"
 #include "api/triggers/trigger_options.h"
 #include "base/json/envelope.h"
@@ -104,6 +105,7 @@ static enum err read_body(struct task_call *trigger)
     };
     err = trigger_options_read(&source, &place, &trigger->item, &trigger->requested_parent,
                                &call->why);
+    own_keys_note(call, &trigger->item.run);
     return err ? err : packet_check_named(call, &trigger->item.run);
 }
 

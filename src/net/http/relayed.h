@@ -15,6 +15,9 @@
  * get it. */
 #define RELAYED_UNTAKEN "x-runcast-untaken"
 
+/* A header of a 503 for a relayed request: it may still be executed. */
+#define RELAYED_UNSURE "x-runcast-unsure"
+
 /* Appends where the request came from. */
 void relayed_write(const struct exchange *x, struct buf *out);
 

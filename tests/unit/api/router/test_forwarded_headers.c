@@ -5,25 +5,27 @@
 #include "net/http/relayed.h"
 
 #define UNTAKEN RELAYED_UNTAKEN ": 1\r\n"
+#define UNSURE RELAYED_UNSURE ": 1\r\n"
 
-static void the_line_of_a_leader_that_took_nothing_is_cut(void **state)
+static void the_line_about_the_fate_of_a_call_is_cut(void **state)
 {
     static const struct {
         const char *lines, *kept;
-        bool is_taken;
+        enum forwarded_fate fate;
     } cases[] = {
-        { "", "", true },
-        { "a: b\r\n", "a: b\r\n", true },
-        { UNTAKEN, "", false },
-        { "retry-after: 1\r\n" UNTAKEN, "retry-after: 1\r\n", false },
-        { UNTAKEN "a: b\r\n", "a: b\r\n", false },
-        { "a: b\r\n" UNTAKEN "c: d\r\n", "a: b\r\nc: d\r\n", false },
+        { "", "", FATE_KNOWN },
+        { "a: b\r\n", "a: b\r\n", FATE_KNOWN },
+        { UNTAKEN, "", FATE_UNTAKEN },
+        { "retry-after: 1\r\n" UNTAKEN, "retry-after: 1\r\n", FATE_UNTAKEN },
+        { UNTAKEN "a: b\r\n", "a: b\r\n", FATE_UNTAKEN },
+        { "a: b\r\n" UNTAKEN "c: d\r\n", "a: b\r\nc: d\r\n", FATE_UNTAKEN },
+        { "a: b\r\n" UNSURE "c: d\r\n", "a: b\r\nc: d\r\n", FATE_UNSURE },
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct buf kept = { 0 };
         assert_int_equal(forwarded_headers_keep_lines(&kept, slice_of(cases[i].lines)),
-                         cases[i].is_taken);
+                         cases[i].fate);
         assert_true(slice_is(buf_slice(&kept), cases[i].kept));
         buf_finish(&kept);
     }
@@ -35,6 +37,7 @@ static void a_response_loses_headers_of_its_connection(void **state)
         { SLICE("Date"), SLICE("today") },        { SLICE("X-A"), SLICE("b") },
         { SLICE("Connection"), SLICE("close") },  { SLICE("Content-Length"), SLICE("12") },
         { SLICE("upgrade"), SLICE("websocket") }, { SLICE(RELAYED_UNTAKEN), SLICE("1") },
+        { SLICE(RELAYED_UNSURE), SLICE("1") },
     };
     struct buf lines = { 0 };
     uint64_t length;
@@ -42,13 +45,15 @@ static void a_response_loses_headers_of_its_connection(void **state)
     assert_true(forwarded_headers_length(headers, 6, &length));
     assert_int_equal(length, 12);
     assert_false(forwarded_headers_length(headers, 3, &length));
-    assert_true(forwarded_headers_keep(&lines, 200, headers, 5));
+    assert_int_equal(forwarded_headers_keep(&lines, 200, headers, 5), FATE_KNOWN);
     assert_true(slice_is(buf_slice(&lines), "X-A: b\r\n"));
     buf_clear(&lines);
-    assert_false(forwarded_headers_keep(&lines, 503, headers, 6));
+    assert_int_equal(forwarded_headers_keep(&lines, 503, headers, 6), FATE_UNTAKEN);
     assert_true(slice_is(buf_slice(&lines), "X-A: b\r\n"));
     buf_clear(&lines);
-    assert_true(forwarded_headers_keep(&lines, 101, headers + 4, 1));
+    assert_int_equal(forwarded_headers_keep(&lines, 503, headers + 6, 1), FATE_UNSURE);
+    assert_int_equal(lines.len, 0);
+    assert_int_equal(forwarded_headers_keep(&lines, 101, headers + 4, 1), FATE_KNOWN);
     assert_true(slice_is(buf_slice(&lines), "upgrade: websocket\r\n"));
     buf_finish(&lines);
 }
@@ -94,7 +99,7 @@ static void a_request_loses_headers_of_its_connection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_line_of_a_leader_that_took_nothing_is_cut),
+        cmocka_unit_test(the_line_about_the_fate_of_a_call_is_cut),
         cmocka_unit_test(a_response_loses_headers_of_its_connection),
         cmocka_unit_test(a_request_loses_headers_of_its_connection),
     };
