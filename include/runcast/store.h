@@ -228,6 +228,7 @@ struct store_load {
     bool is_document;
     enum document_kind kind;
     struct bytes *name; /* borrowed until done: run id or document name */
+    bool is_for_memory; /* all clients wait for it, as the memory that serves them does */
 
     struct run run;
     struct document document;
@@ -307,6 +308,7 @@ struct store_walk {
     bool newest_first;
     bool takes_its_time; /* no time limit, so never STORE_SLOW; for a start, which needs
                           * every run and reads all pages with this one request */
+    bool is_for_memory;  /* as in store_load */
     unsigned limit;
     size_t byte_limit; /* stops after the run that exceeds it */
 

@@ -44,16 +44,28 @@ static bool is_bounded(const struct store_read *read)
     return read->kind != READ_SCAN || container_of(read, struct store_scan, read)->limit;
 }
 
+static bool is_for_memory(const struct store_read *read)
+{
+    if (read->kind == READ_LOAD)
+        return container_of(read, struct store_load, read)->is_for_memory;
+    return read->kind == READ_WALK &&
+           container_of(read, struct store_walk, read)->is_for_memory;
+}
+
 void read_waiter_init(struct read_waiter *waiter, const struct store *store,
                       const struct store_read *read)
 {
+    bool for_memory = is_for_memory(read);
     *waiter = (struct read_waiter){
         .owner =
             store->share_of ? store->share_of(store->stored_owner, read->env) : read->env,
         .env = read->env,
-        .slow = is_slow(read),
+        .for_memory = for_memory,
+        .slow = !for_memory && is_slow(read),
         .bounded = is_bounded(read),
     };
+    if (for_memory)
+        waiter->owner = waiter->env = 0;
     list_init(&waiter->link);
 }
 
@@ -84,14 +96,22 @@ static void read_parties_finish(struct read_parties *parties)
 void read_line_init(struct read_line *waiting)
 {
     *waiting = (struct read_line){ 0 };
+    init(&waiting->memory);
     init(&waiting->quick);
     init(&waiting->slow);
 }
 
 void read_line_finish(struct read_line *waiting)
 {
+    read_parties_finish(&waiting->memory);
     read_parties_finish(&waiting->quick);
     read_parties_finish(&waiting->slow);
+}
+
+bool read_line_is_empty(const struct read_line *waiting)
+{
+    return list_empty(&waiting->memory.waiting) && list_empty(&waiting->quick.waiting) &&
+           list_empty(&waiting->slow.waiting);
 }
 
 static struct read_party *party_of(struct read_parties *parties, uint64_t number)
@@ -110,7 +130,9 @@ static struct read_party *party_of(struct read_parties *parties, uint64_t number
 
 void read_line_add(struct read_line *waiting, struct read_waiter *waiter)
 {
-    struct read_parties *owners = waiter->slow ? &waiting->slow : &waiting->quick;
+    struct read_parties *owners = waiter->for_memory ? &waiting->memory
+                                  : waiter->slow     ? &waiting->slow
+                                                     : &waiting->quick;
     struct read_party *owner = party_of(owners, waiter->owner);
     list_append(&party_of(&owner->environments, waiter->env)->waiters, &waiter->link);
 }
@@ -142,7 +164,8 @@ static struct read_waiter *take(struct read_parties *owners)
     return container_of(first, struct read_waiter, link);
 }
 
-struct read_waiter *read_line_take(struct read_line *waiting, bool slow_may)
+/* Returns NULL if no read of a project may begin. */
+static struct read_parties *choose(struct read_line *waiting, bool slow_may)
 {
     bool quick = !list_empty(&waiting->quick.waiting);
     bool slow = slow_may && !list_empty(&waiting->slow.waiting) &&
@@ -150,7 +173,19 @@ struct read_waiter *read_line_take(struct read_line *waiting, bool slow_may)
     if (!quick && !slow)
         return NULL;
     waiting->slow_was_last = slow;
-    return take(slow ? &waiting->slow : &waiting->quick);
+    return slow ? &waiting->slow : &waiting->quick;
+}
+
+struct read_waiter *read_line_take(struct read_line *waiting, bool slow_may)
+{
+    bool memory = !list_empty(&waiting->memory.waiting);
+    struct read_parties *next = NULL;
+    if (!memory || waiting->memory_was_last)
+        next = choose(waiting, slow_may);
+    if (!next && memory)
+        next = &waiting->memory;
+    waiting->memory_was_last = next == &waiting->memory;
+    return next ? take(next) : NULL;
 }
 
 bool read_line_slow_may(size_t searching, size_t connections)

@@ -1,5 +1,6 @@
 /* read_line.h - the reads waiting for a connection, and the order in which they are served.
  *
+ *   memory r r r r                       of this gateway: all clients wait for them
  *   quick  project A ─ env 1: r r r r    found by name, or a page of an index
  *                    ─ env 2: r
  *          project B ─ env 3: r
@@ -8,7 +9,10 @@
  * Owners (projects) take turns, and so do the environments of each: a read waits for one
  * read of each other owner, however many they have in line. Slow reads may use all
  * connections but one, so with two or more connections a quick read never waits for slow
- * ones. The two kinds also take turns. */
+ * ones. The two kinds also take turns.
+ *
+ * Every second read is one for memory, if there is any, whichever project's runs it reads. So
+ * no project delays the changes of the others with its own reads, nor a takeover. */
 #pragma once
 
 #include "base/list.h"
@@ -18,7 +22,8 @@
 struct read_waiter {
     uint64_t owner; /* of the environment */
     uint64_t env;
-    bool slow;
+    bool for_memory;
+    bool slow; /* not for memory */
     /* stopped if it takes too long; false: startup needs the complete result */
     bool bounded;
     struct list link; // read_party::waiters
@@ -31,8 +36,10 @@ struct read_parties {
 };
 
 struct read_line {
+    struct read_parties memory;      /* one party, in the order in which the reads came */
     struct read_parties quick, slow; /* by owner */
-    bool slow_was_last;              /* the last read taken was slow */
+    bool memory_was_last;            /* the last read taken was for memory */
+    bool slow_was_last;              /* the last one of the others was slow */
 };
 
 /* Fills in the waiter for the read. store->share_of returns its environment's project. */
@@ -40,6 +47,9 @@ void read_waiter_init(struct read_waiter *waiter, const struct store *store,
                       const struct store_read *read);
 
 void read_line_init(struct read_line *waiting);
+
+/* Returns true if no read is waiting. */
+bool read_line_is_empty(const struct read_line *waiting);
 
 /* Requires that no read is waiting. */
 void read_line_finish(struct read_line *waiting);

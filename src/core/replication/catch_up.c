@@ -58,6 +58,7 @@ static void read_page(struct catch_up *catch_up, enum walk_kind kind, uint64_t a
         .after = after,
         .up_to = up_to,
         .takes_its_time = true,
+        .is_for_memory = true,
         .limit = PAGE_RUNS,
         .byte_limit = PAGE_BYTES,
     };
@@ -80,6 +81,7 @@ static void read_position(struct catch_up *catch_up)
         .after = INT64_MAX - 1,
         .up_to = INT64_MAX,
         .takes_its_time = true,
+        .is_for_memory = true,
         .limit = 1,
     };
     catch_up->store->ops->read(catch_up->store, &catch_up->walk.read);

@@ -49,7 +49,8 @@ static void begin_read(struct left_out *left_out, struct left_out_change *wanted
     struct store *store = left_out->options.store;
     *read = (struct left_out_read){
         .load = { .read = { READ_LOAD, wanted->change->env, on_loaded },
-                  .name = bytes_create(slice_of(wanted->change->run.id)) },
+                  .name = bytes_create(slice_of(wanted->change->run.id)),
+                  .is_for_memory = true },
         .left_out = left_out,
         .wanted = wanted,
     };

@@ -341,6 +341,7 @@ static void read_position(struct follower *follower)
         .after = INT64_MAX - 1,
         .up_to = INT64_MAX,
         .takes_its_time = true,
+        .is_for_memory = true,
         .limit = 1,
     };
     store->ops->read(store, &follower->walk.read);

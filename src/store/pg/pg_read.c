@@ -288,12 +288,6 @@ static struct pg_read *take_next(struct pg_readers *readers)
     return NULL;
 }
 
-static bool is_waiting(const struct pg_readers *readers)
-{
-    return !list_empty(&readers->waiting.quick.waiting) ||
-           !list_empty(&readers->waiting.slow.waiting);
-}
-
 static void start_waiting(struct pg_readers *readers)
 {
     for (size_t i = 0; i < readers->count; i++) {
@@ -305,7 +299,8 @@ static void start_waiting(struct pg_readers *readers)
             break;
         start(reader, next);
     }
-    if (is_waiting(readers) && !uv_is_active((uv_handle_t *)&readers->timeout))
+    if (!read_line_is_empty(&readers->waiting) &&
+        !uv_is_active((uv_handle_t *)&readers->timeout))
         uv_timer_start(&readers->timeout, on_timeout_check, LOOK_MS, 0);
 }
 

@@ -32,6 +32,7 @@ struct fake_store {
     struct loop *loop;
     struct fake_data *data;
     struct fault fault, load_fault;
+    unsigned reads_for_memory;
     enum store_status fail_with;
     int64_t commit_ms, read_ms;
     uint32_t timer_kind;
@@ -59,8 +60,17 @@ static void act_commit(struct fake_store *fake, struct store_commit *req)
         fake->store.full = false;
 }
 
+static bool is_for_memory(const struct store_read *req)
+{
+    if (req->kind == READ_LOAD)
+        return container_of(req, struct store_load, read)->is_for_memory;
+    return req->kind == READ_WALK &&
+           container_of(req, struct store_walk, read)->is_for_memory;
+}
+
 static enum store_status act_read(struct fake_store *fake, struct store_read *req)
 {
+    fake->reads_for_memory += is_for_memory(req);
     if (req->kind == READ_LOAD && fault_trips(&fake->load_fault))
         return STORE_FAILED;
     return fake_data_read(fake->data, req);
@@ -332,6 +342,11 @@ struct store *fake_store_store(struct fake_store *fake)
 struct fault *fake_store_fault(struct fake_store *fake)
 {
     return &fake->fault;
+}
+
+unsigned fake_store_reads_for_memory(const struct fake_store *fake)
+{
+    return fake->reads_for_memory;
 }
 
 struct fault *fake_store_load_fault(struct fake_store *fake)

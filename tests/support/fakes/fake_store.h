@@ -27,6 +27,9 @@ struct fault *fake_store_fault(struct fake_store *fake);
 void fake_store_fail_with(struct fake_store *fake, enum store_status status);
 /* Makes loads fail with STORE_FAILED. */
 struct fault *fake_store_load_fault(struct fake_store *fake);
+
+/* Returns how many reads so far had store_load::is_for_memory or store_walk::is_for_memory. */
+unsigned fake_store_reads_for_memory(const struct fake_store *fake);
 void fake_store_set_delay(struct fake_store *fake, int64_t commit_ms, int64_t read_ms);
 
 /* The process dies: requests in flight are forgotten without a result. By a coin toss of

@@ -109,6 +109,43 @@ static void slow_and_quick_reads_take_turns(void **state)
     assert_int_equal(slow, 5);
 }
 
+/* ---- reads for memory ---- */
+
+static struct read_waiter *add_for_memory(void)
+{
+    struct read_waiter *waiter = &scene.all[scene.count++];
+    *waiter = (struct read_waiter){ .for_memory = true };
+    list_init(&waiter->link);
+    read_line_add(&scene.waiting, waiter);
+    return waiter;
+}
+
+static void every_second_read_is_one_for_memory(void **state)
+{
+    (void)state;
+    add_many(ATTACKER, false);
+    add_many(VICTIM, true);
+    struct read_waiter *first = add_for_memory(), *second = add_for_memory();
+    assert_ptr_equal(read_line_take(&scene.waiting, true), first);
+    assert_false(read_line_take(&scene.waiting, true)->for_memory);
+    assert_ptr_equal(read_line_take(&scene.waiting, true), second);
+    int slow = 0;
+    for (int i = 0; i < 9; i++)
+        slow += read_line_take(&scene.waiting, true)->slow;
+    assert_in_range(slow, 4, 5);
+}
+
+static void reads_for_memory_do_not_wait_for_slow_ones(void **state)
+{
+    (void)state;
+    add_many(ATTACKER, true);
+    struct read_waiter *first = add_for_memory(), *second = add_for_memory();
+    assert_ptr_equal(read_line_take(&scene.waiting, false), first);
+    assert_ptr_equal(read_line_take(&scene.waiting, false), second);
+    assert_null(read_line_take(&scene.waiting, false));
+    assert_false(read_line_is_empty(&scene.waiting));
+}
+
 /* ---- the kind of a read ---- */
 
 static struct read_waiter waiter_of(const struct store_read *read)
@@ -142,6 +179,21 @@ static void reads_that_search_are_slow(void **state)
     assert_true(waiter_of(&list.read).slow);
     list.filter.packet = SLICE("p");
     assert_false(waiter_of(&list.read).slow);
+}
+
+/* Otherwise a read for memory would wait for all reads of the same environment. */
+static void reads_for_memory_are_of_no_project(void **state)
+{
+    (void)state;
+    struct store_load load = { .read = { READ_LOAD, 7, NULL }, .is_for_memory = true };
+    struct store_walk walk = { .read = { READ_WALK, 7, NULL }, .is_for_memory = true };
+    struct read_waiter waiters[] = { waiter_of(&load.read), waiter_of(&walk.read) };
+    for (int i = 0; i < 2; i++) {
+        assert_true(waiters[i].for_memory);
+        assert_false(waiters[i].slow);
+        assert_int_equal(waiters[i].owner, 0);
+        assert_int_equal(waiters[i].env, 0);
+    }
 }
 
 static void reads_of_a_start_have_no_time_limit(void **state)
@@ -198,6 +250,9 @@ int main(void)
         TEST(environments_share_the_turn_of_their_owner),
         TEST(slow_reads_wait_while_they_may_not_begin),
         TEST(slow_and_quick_reads_take_turns),
+        TEST(every_second_read_is_one_for_memory),
+        TEST(reads_for_memory_do_not_wait_for_slow_ones),
+        TEST(reads_for_memory_are_of_no_project),
         TEST(reads_that_search_are_slow),
         TEST(reads_of_a_start_have_no_time_limit),
         TEST(store_names_the_owner_of_the_environment),

@@ -60,6 +60,21 @@ static void followers_that_read_slowly_get_only_short_packets(void **state)
     assert_same_run(scene, "run_2");
 }
 
+/* Otherwise the reads of one project would delay the changes of all. */
+static void follower_reads_for_its_memory(void **state)
+{
+    struct replication_scene *scene = *state;
+    const struct fake_store *fake = scene->world->fake;
+    create(scene->world, "run_1", "a");
+    unsigned before = fake_store_reads_for_memory(fake);
+    scene_connect(scene);
+    unsigned caught_up = fake_store_reads_for_memory(fake);
+    assert_true(caught_up > before);
+    finish_run(scene->world, "run_1", LONG - QUOTES);
+    scene_pass(scene, 10);
+    assert_int_equal(fake_store_reads_for_memory(fake), caught_up + 1);
+}
+
 static void older_follower_gets_every_packet(void **state)
 {
     struct replication_scene *scene = *state;
@@ -261,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(long_output_is_read_from_the_database),
         TEST(followers_that_read_slowly_get_only_short_packets),
+        TEST(follower_reads_for_its_memory),
         TEST(older_follower_gets_every_packet),
         TEST(later_changes_and_answers_wait),
         TEST(few_changes_are_read_at_a_time),
