@@ -162,7 +162,7 @@ static enum err read_options(struct batch_call *op, struct slice task)
     };
     envelope_report_others(&op->body.item, "items[].", item_members, source.ignored, NULL);
     enum err err = trigger_options_read(&source, &place, trigger, &parent, &op->call->why);
-    own_keys_note(op->call, &trigger->run);
+    own_keys_note(op->call, trigger, place.now_ms);
     if (!err)
         err = packet_check_named(op->call, &trigger->run);
     if (err)

@@ -48,6 +48,14 @@ enum signed_form {
 
 typedef enum err route_fn(struct api_call *call);
 
+/* Where a body may have idempotency keys of its client (api/triggers/own_keys.h). */
+enum own_key {
+    OWN_KEY_NONE,
+    OWN_KEY_IN_BODY,    /* a member of the body */
+    OWN_KEY_IN_OPTIONS, /* a member of its options */
+    OWN_KEY_IN_ITEMS,   /* a member of the options of each of its items */
+};
+
 struct route {
     enum http_method method;
     const char *path; /* "{name}" is one segment, "{name*}" at the end all that follow */
@@ -63,8 +71,7 @@ struct route {
     bool follows;
     /* A repetition with the same request key takes effect once (api_request_claim). */
     bool claims;
-    /* The same with an idempotency key in the body (api/triggers/own_keys.h). */
-    bool takes_key;
+    enum own_key own_key; /* the same with an idempotency key there */
     /* The same as claims, but only for clients that send a key: the run has that of its last step. */
     bool has_steps;
     /* Its response may be a stream, long, or late: a follower forwards it on a connection of

@@ -157,7 +157,7 @@ static const struct route routes[] = {
     { .method = HTTP_POST_, .path = "/api/v1/runs/{runId}/replay",
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = REPLAY_BODY, .handle = run_replay,
       .on_body = run_replay_take,
-      .claims = true, .takes_key = true, .id = "replay_run_v1", .summary = "Replay a run",
+      .claims = true, .own_key = OWN_KEY_IN_BODY, .id = "replay_run_v1", .summary = "Replay a run",
       .body = "{payload?: any, payloadType?: 'application/json'|'application/super+json', "
           "metadata?: {...}, tags?: string|string[], queue?: string, concurrencyKey?: "
           "string|number, machine?: string, version?: string, region?: string|null, delay?: "

@@ -105,7 +105,7 @@ static enum err read_body(struct task_call *trigger)
     };
     err = trigger_options_read(&source, &place, &trigger->item, &trigger->requested_parent,
                                &call->why);
-    own_keys_note(call, &trigger->item.run);
+    own_keys_note(call, &trigger->item, place.now_ms);
     return err ? err : packet_check_named(call, &trigger->item.run);
 }
 
@@ -242,7 +242,7 @@ static const struct route routes[] = {
     { .method = HTTP_POST_, .path = "/api/v1/tasks/{taskId}/trigger",
       .auth = AUTH_KEY | AUTH_PUBLIC, .body_limit = TRIGGER_BODY, .handle = trigger_task,
       .on_body = take_piece,
-      .claims = true, .takes_key = true, .id = "trigger_task_v1", .summary = "Trigger a task",
+      .claims = true, .own_key = OWN_KEY_IN_OPTIONS, .id = "trigger_task_v1", .summary = "Trigger a task",
       .body = "TriggerTask",
       .reply = "{id: string, isCached: boolean}",
       .also = "409 422 507" },

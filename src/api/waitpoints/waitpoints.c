@@ -386,7 +386,7 @@ enum { KEY_OR_TOKEN = AUTH_KEY | AUTH_PUBLIC };
 static const struct route routes[] = {
     { .method = HTTP_POST_, .path = TOKENS,
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = SMALL_BODY, .handle = create_token,
-      .claims = true, .takes_key = true, .id = "create_waitpoint_token_v1", .summary = "Create a token",
+      .claims = true, .own_key = OWN_KEY_IN_BODY, .id = "create_waitpoint_token_v1", .summary = "Create a token",
       .body = "{timeout?: string|number|null, idempotencyKey?: string|null, idempotencyKeyTTL?: "
           "string|null, tags?: string|string[]|null, ...}",
       .reply = "{id: string, isCached: boolean, url: string, publicAccessToken?: string}",
@@ -420,7 +420,7 @@ static const struct route routes[] = {
       .also = "422 507" },
     { .method = HTTP_POST_, .path = "/api/v1/runs/{runId}/input-streams/wait",
       .auth = AUTH_KEY, .body_limit = SMALL_BODY, .handle = input_wait_create,
-      .claims = true, .takes_key = true, .id = "create_input_stream_waitpoint_v1",
+      .claims = true, .own_key = OWN_KEY_IN_BODY, .id = "create_input_stream_waitpoint_v1",
       .summary = "Create a token that the next record of an input stream completes",
       .body = "{streamId: string, timeout?: string|null, idempotencyKey?: string|null, "
           "idempotencyKeyTTL?: string|null, tags?: string|string[]|null, "

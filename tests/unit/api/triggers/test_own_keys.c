@@ -1,45 +1,62 @@
 /* Idempotency keys of clients in bodies. */
 #include "tests/support/world/unit.h"
 
-#include "api/request/route.h"
 #include "api/triggers/own_keys.h"
+
+enum {
+    BODY = 1 << OWN_KEY_IN_BODY,
+    OPTIONS = 1 << OWN_KEY_IN_OPTIONS,
+    ITEMS = 1 << OWN_KEY_IN_ITEMS
+};
 
 static const struct {
     const char *body;
-    bool has_keys;
+    unsigned routes; /* for which it has keys */
 } bodies[] = {
-    { "", false },
-    { "{", false },
-    { "null", false },
-    { "[]", false },
-    { "{}", false },
-    { "{\"payload\":{\"idempotencyKey\":\"a\"}}", false },
-    { "{\"options\":{\"idempotencyKey\":\"a\"}}", true },
-    { "{\"options\":{\"idempotencyKey\":\"\"}}", false },
-    { "{\"options\":{\"idempotencyKey\":1}}", false },
-    { "{\"options\":null}", false },
-    { "{\"idempotencyKey\":\"a\"}", true },
-    { "{\"idempotencyKey\":null}", false },
-    { "{\"items\":[]}", false },
-    { "{\"items\":{\"options\":{\"idempotencyKey\":\"a\"}}}", false },
-    { "{\"items\":[{\"options\":{\"idempotencyKey\":\"a\"}}]}", true },
-    { "{\"items\":[{\"options\":{\"idempotencyKey\":\"a\"}},{}]}", false },
-    { "{\"items\":[{},{\"options\":{\"idempotencyKey\":\"a\"}}]}", false },
+    { "", 0 },
+    { "{", 0 },
+    { "null", 0 },
+    { "[]", 0 },
+    { "{}", 0 },
+    { "{\"payload\":{\"idempotencyKey\":\"a\"}}", 0 },
+    { "{\"options\":{\"idempotencyKey\":\"a\"}}", OPTIONS },
+    { "{\"options\":{\"idempotencyKey\":\"\"}}", 0 },
+    { "{\"options\":{\"idempotencyKey\":1}}", 0 },
+    { "{\"options\":null}", 0 },
+    { "{\"idempotencyKey\":\"a\"}", BODY },
+    { "{\"idempotencyKey\":null}", 0 },
+    { "{\"items\":[]}", 0 },
+    { "{\"items\":{\"options\":{\"idempotencyKey\":\"a\"}}}", 0 },
+    { "{\"items\":[{\"options\":{\"idempotencyKey\":\"a\"}}]}", ITEMS },
+    { "{\"items\":[{\"idempotencyKey\":\"a\"}]}", 0 },
+    { "{\"items\":[{\"options\":{\"idempotencyKey\":\"a\"}},{}]}", 0 },
+    { "{\"items\":[{},{\"options\":{\"idempotencyKey\":\"a\"}}]}", 0 },
+    /* twice */
+    { "{\"idempotencyKey\":\"\",\"idempotencyKey\":\"a\"}", 0 },
+    { "{\"options\":{},\"options\":{\"idempotencyKey\":\"a\"}}", 0 },
+    /* keys that expire before the client repeats the call */
+    { "{\"idempotencyKey\":\"a\",\"idempotencyKeyTTL\":null}", BODY },
+    { "{\"idempotencyKey\":\"a\",\"idempotencyKeyTTL\":\"5m\"}", BODY },
+    { "{\"idempotencyKey\":\"a\",\"idempotencyKeyTTL\":\"4m\"}", 0 },
+    { "{\"options\":{\"idempotencyKey\":\"a\",\"idempotencyKeyTTL\":\"1s\"}}", 0 },
+    { "{\"options\":{\"idempotencyKey\":\"a\",\"idempotencyKeyTTL\":\"later\"}}", 0 },
 };
 
-static void keys_count_where_calls_take_them(void **state)
+static void keys_count_where_routes_take_them(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
-        if (own_keys_are_in(slice_of(bodies[i].body)) != bodies[i].has_keys)
-            fail_msg("%s", bodies[i].body);
+        for (enum own_key where = OWN_KEY_NONE; where <= OWN_KEY_IN_ITEMS; where++)
+            if (own_keys_are_in(slice_of(bodies[i].body), where) !=
+                (bodies[i].routes >> where & 1))
+                fail_msg("%s, %d", bodies[i].body, where);
 }
 
 static void clients_repeat_what_has_a_key(void **state)
 {
     static const struct http_header key = { SLICE(API_REQUEST_KEY), SLICE("a") };
     const struct slice keyed = SLICE("{\"options\":{\"idempotencyKey\":\"a\"}}");
-    struct route route = { .claims = true, .takes_key = true };
+    struct route route = { .claims = true, .own_key = OWN_KEY_IN_OPTIONS };
     struct exchange x = { .headers = &key };
     struct api_call call = { .x = &x, .route = &route };
     (void)state;
@@ -49,14 +66,18 @@ static void clients_repeat_what_has_a_key(void **state)
     x.header_count = 1;
     assert_false(own_keys_lack(&call, SLICE("{}")));
     x.header_count = 0;
-    route.takes_key = false;
+    route.own_key = OWN_KEY_NONE;
     assert_true(own_keys_lack(&call, keyed));
-    struct run run = { 0 };
-    run_rare_edit(&run)->idempotency_key = bytes_create(SLICE("a"));
-    own_keys_note(&call, &run);
+    struct trigger item = { .key_expires_at = 5 * 60 * 1000 };
+    run_rare_edit(&item.run)->idempotency_key = bytes_create(SLICE("a"));
+    own_keys_note(&call, &item, 0);
     assert_false(own_keys_lack(&call, (struct slice){ 0 }));
-    run_finish(&run);
-    own_keys_note(&call, &(struct run){ 0 }); /* another item of the batch */
+    own_keys_note(&call, &item,
+                  1); /* another item of the batch, whose key expires too soon */
+    assert_true(own_keys_lack(&call, (struct slice){ 0 }));
+    call.own_keys = OWN_KEYS_UNKNOWN;
+    run_finish(&item.run);
+    own_keys_note(&call, &(struct trigger){ 0 }, 0);
     assert_true(own_keys_lack(&call, (struct slice){ 0 }));
     route.claims = false; /* a repetition does no harm */
     assert_false(own_keys_lack(&call, SLICE("{}")));
@@ -67,7 +88,7 @@ static void clients_repeat_what_has_a_key(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_count_where_calls_take_them),
+        cmocka_unit_test(keys_count_where_routes_take_them),
         cmocka_unit_test(clients_repeat_what_has_a_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
