@@ -1,6 +1,7 @@
 // Clients of gateways that follow, when the leader is killed, stopped or ends: whichever gateway takes the lead, the clients of
 // those that remain stay connected, miss no state, and see what the next leader writes. Runs that wait get workers.
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 
 import { Writers } from "../support/js/acknowledged.mjs";
@@ -10,6 +11,7 @@ import { agree, follows, startFollowers } from "../support/js/followers.mjs";
 import { keys, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
 import { startPostgres } from "../support/js/postgres.mjs";
+import { runProgram } from "../support/js/program.mjs";
 import { RunsMirror, RunsSocket } from "../support/js/runs.mjs";
 
 const POLL = "/realtime/v1/runs?tags=watched", key = keys.prod;
@@ -176,6 +178,56 @@ test("a follower that takes the lead with a key that the database does not have 
   assert.equal((await b.get("/api/v1/runs", { key: json.key })).status, 401);
   await trigger(b);
   await b.stop();
+});
+
+/** Makes and ends accounts of every kind at the gateway. */
+async function changeAccounts(gateway, name) {
+  const operator = async (...words) => { const { code, stdout, all } = await runProgram([...words, "--data", gateway.data]); assert.equal(code, 0, `${words.join(" ")}: ${all}`); return stdout.trim(); };
+  const post = (target, body, more) => gateway.post(target, body, { key: keys.pat, ...more }), ok = ({ status, text, json }) => { assert.equal(status, 200, text); return json; };
+  const email = (who) => `${who}@${name}.example`, project = (which) => `proj_${name}${which}`.padEnd(20, "0").slice(0, 20), mine = `/api/v1/projects/${keys.ref}`;
+  for (const which of ["kept", "gone"]) {
+    await operator("org", "create", `${name} ${which}`);
+    await operator("user", "create", "Ada", "--email", email(which), "--org", `${name}-${which}`);
+    await operator("token", "create", "--user", email(which), "--name", "one");
+    await operator("project", "create", which, "--org", `${name}-kept`, "--ref", project(which));
+    await operator("worker-token", "create", "--project", project(which), "--env", "prod");
+    ok(await post(`${mine}/branches`, { env: "preview", branch: `${name}/${which}` }));
+    ok(await post(`${mine}/prod/keys`, { name: `${name}-${which}` }));
+  }
+  const code = (await operator("dashboard", "--user", email("kept"))).split("#signin=")[1], page = { host: new URL(gateway.url).host, origin: gateway.url, "sec-fetch-site": "same-origin" };
+  const { token } = ok(await post("/api/v1/sign-in", { code }, { headers: page }));
+  const { x, y } = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({ format: "jwk" }), point = [Buffer.of(4), ...[x, y].map((part) => Buffer.from(part, "base64url"))];
+  ok(await post("/api/v1/sign-in/stay", { publicKey: Buffer.concat(point).toString("base64url") }, { key: token, headers: page }));
+  await operator("org", "rename", `${name}-kept`, "--name", "Renamed");
+  await operator("project", "rename", project("kept"), "--name", "Renamed");
+  await operator("user", "rename", email("kept"), "--name", "Renamed");
+  await operator("keys", "rotate", "staging", "--project", project("kept"), "--grace", "0");
+  await operator("keys", "rotate", "prod", "--project", project("kept"), "--grace", "1h");
+  await operator("keys", "rotate", "preview", "--project", keys.ref, "--grace", "1h");
+  ok(await post(`${mine}/branches/archive`, { env: "preview", branch: `${name}/gone` }));
+  await operator("project", "delete", project("gone"), "--confirm", project("gone"));
+  await operator("org", "delete", `${name}-gone`, "--confirm", `${name}-gone`);
+}
+
+test("a gateway that takes the lead has the accounts of the database, whatever has changed in them", { timeout: 180_000 }, async (t) => {
+  const { postgres, leader: a, others: [b] } = await startFollowers(t, { names: ["a", "b"], options: ["--retain", "1s"] });
+  const count = async () => Number(await postgres.query("SELECT count(*) FROM runcast.document WHERE env = 0 AND kind IN (0, 1, 2, 3, 4, 5, 14)"));
+  const compared = async (gateway, stored) => {
+    const found = await until(() => /"event":"accounts in memory ([^}]*)/.exec(gateway.stderr)?.[1], { what: `${gateway.name} compares its accounts`, timeoutMs: 60_000 });
+    assert.match(found, new RegExp(`^equal the database","documents":"?${stored}\\b`));
+  };
+  await changeAccounts(a, "first");
+  await agree(a, [b]);
+  await a.kill();
+  await compared(b, await count()); // they came as changes
+  await changeAccounts(b, "second");
+  await a.restart({ ready: false });
+  await follows(a);
+  await changeAccounts(b, "third");
+  await agree(b, [a]);
+  await b.kill();
+  await compared(a, await count()); // some were read
+  await a.stop();
 });
 
 // The follower may have the runs as unfinished, and have retired the environment already.
