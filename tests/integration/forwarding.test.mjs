@@ -173,12 +173,17 @@ describe("a follower", { timeout: 300_000 }, () => {
   test("limits sockets of strangers by address, and keeps places for users", async (t) => {
     const headers = (address) => ({ "x-forwarded-for": address });
     const open = (address, count) => Promise.all(Array.from({ length: count }, () => NoticeSocket.open(follower, { t, key: null, headers: headers(address) })));
+    assert.equal((await follower.put(target(await follower.put("/api/v2/packets/mine")), {}, { key: null })).status, 200);
+    const signed = target(await follower.get("/api/v1/packets/mine"));
     for (const address of ["198.51.100.1", "198.51.100.2"]) await open(address, 250);
     await assert.rejects(open("198.51.100.1", 1), (error) => error.status === 429);
     await open("198.51.100.3", 250);
     await assert.rejects(open("198.51.100.4", 1), (error) => error.status === 429);
     const { status, text } = await follower.get("/api/v1/projects", { key: keys.pat, headers: headers("198.51.100.5") });
     assert.equal(status, 200, text);
+    assert.equal((await follower.get(signed, { key: null, headers: headers("198.51.100.1") })).status, 200, "a signed URL is one of its project");
+    const wrong = signed.replace(/signature=./, (one) => one.slice(0, -1) + (one.endsWith("a") ? "b" : "a"));
+    assert.equal((await follower.get(wrong, { key: null, headers: headers("198.51.100.1") })).status, 429);
   });
 
   test("ends calls of strangers that send slowly when others come, and refuses wrong keys before their bodies", async (t) => {

@@ -7,6 +7,8 @@
 #include "accounts/lasting.h"
 #include "api/browser/cookie.h"
 #include "api/request/parts.h"
+#include "api/request/route.h"
+#include "api/router/signed.h"
 #include "base/mem.h"
 
 static const char strangers[] = ""; /* the key of all of them, as a tenant */
@@ -168,8 +170,13 @@ static void identify(struct api_call *call, const struct project **project,
 {
     struct slice header = http_header(call->x, "authorization");
     int64_t now_ms = loop_wall_ms(engine_loop(call->api->engine));
+    const struct account *account = NULL;
     struct failure why;
-    if (!header.ptr) {
+    if (call->route && call->route->auth & AUTH_SIGNED)
+        account = signed_find(call);
+    if (account) {
+        *project = account->project;
+    } else if (!header.ptr) {
         *user = find_signed_in(call, now_ms);
     } else if (!auth_identify(call->api->auth, header, call->x->peer, now_ms,
                               &call->identity, &why)) {

@@ -1,9 +1,12 @@
 /* signed.c - the forms of signed URLs: where each has its environment and signed parts. */
 #include "api/router/signed.h"
 
+#include <stdlib.h>
+
 #include "accounts/auth/signed_url.h"
 #include "api/artifacts/artifacts.h"
 #include "api/packets/packet_name.h"
+#include "api/request/parts.h"
 #include "api/request/route.h"
 
 /* The claims of a URL. Their texts are borrowed from the call, unless `made` has them. */
@@ -83,7 +86,7 @@ static form_fn *const forms[] = {
     [SIGNED_ARTIFACT] = read_artifact,
 };
 
-enum err signed_enter(struct api_call *call)
+static enum err verify(struct api_call *call, struct account **account)
 {
     form_fn *read = forms[call->route->signed_form];
     int64_t now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
@@ -91,13 +94,33 @@ enum err signed_enter(struct api_call *call)
     enum err err = read ? read(call, &url) : ERR_FORBIDDEN;
     if (err)
         return err;
-    struct account *account = accounts_by_id(api_accounts(call->api), url.environment);
-    err = url_verify(account, url.method, url.name, url.expires_s, url.signature, now_ms,
+    *account = accounts_by_id(api_accounts(call->api), url.environment);
+    err = url_verify(*account, url.method, url.name, url.expires_s, url.signature, now_ms,
                      &call->why);
     buf_finish(&url.made);
+    return err;
+}
+
+enum err signed_enter(struct api_call *call)
+{
+    struct account *account;
+    enum err err = verify(call, &account);
     if (err)
         return err;
     http_trust(call->x);
     api_enter_environment(call, account);
     return OK;
+}
+
+const struct account *signed_find(const struct api_call *call)
+{
+    struct api_call read = *call; /* its target is read again when it enters */
+    struct account *account;
+    read.text = (struct buf){ 0 };
+    read.query = NULL;
+    read.query_count = 0;
+    bool is_right = !api_read_target(&read) && !verify(&read, &account);
+    buf_finish(&read.text);
+    free(read.query);
+    return is_right ? account : NULL;
 }

@@ -13,3 +13,7 @@
  * has expired, its environment is gone, or the row names no form; ERR_INVALID if it is
  * malformed. */
 enum err signed_enter(struct api_call *call);
+
+/* Returns the environment that has signed the URL of a call that has not entered; NULL: none
+ * that is known here. */
+const struct account *signed_find(const struct api_call *call);
