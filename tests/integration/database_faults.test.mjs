@@ -225,6 +225,8 @@ test("a failover to a synchronous standby loses nothing acknowledged, and change
   await judge(world, writers, { stored: standby });
   assert.notEqual(mirror.epoch, epoch, "it is not known whether the standby had everything");
   assert.equal(gateway.stderr.match(/"lead lost; restarting"/g)?.length, 1, gateway.stderr.slice(-3000));
+  assert.match(gateway.stderr, /"event":"the store failed; no write is acknowledged","reason":"another server has become the primary one"/);
+  assert.doesNotMatch(gateway.stderr, /another (process|gateway)/, "there is no other one");
   assert.equal(gateway.end, undefined, "the process is the same");
   await stopWorld(world);
 });

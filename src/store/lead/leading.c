@@ -60,7 +60,7 @@ struct leading {
     enum state state;
     bool stopped, draining;
     const char *refrains; /* the reason of leading_refrain; NULL: it was not called */
-    bool moved; /* a commit found that another gateway leads; the next beat finds out who */
+    bool moved;         /* the store has lost the lead; the next beat finds out who leads */
     struct timer timer; /* for the next beat */
     uint32_t beat_kind;
     struct store_beat beat;
@@ -401,7 +401,7 @@ static void on_beaten(struct store_beat *beaten, enum store_status status)
     if (status == STORE_MOVED) {
         lose_row(leading);
     } else if (leading->moved) {
-        lose(leading, "another gateway has taken over", false);
+        lose(leading, "the store reports that this gateway no longer leads", false);
     } else if (status) {
         observation_miss(&leading->observation);
     } else {
@@ -445,8 +445,8 @@ static void on_beat_due(struct timer *timer)
     beat(leading);
 }
 
-/* A commit was rejected, so the lead is lost whatever the beat returns. The beat only
- * determines whether the gateway may start again. */
+/* A commit was rejected, or the database was promoted. So the lead is lost whatever the beat
+ * returns, which only determines whether the gateway may start again. */
 static void on_moved(void *owner)
 {
     struct leading *leading = owner;

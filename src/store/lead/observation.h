@@ -31,7 +31,7 @@ struct observation {
     /* since when responses have arrived without a gap; INT64_MAX: none */
     int64_t steady_ms;
     bool is_registered;        /* the others may know my session */
-    int64_t granted_ms;        /* until then followers may trust themselves */
+    int64_t granted_ms;        /* until then, followers may trust their memory */
     struct seen_gateway *seen; /* owned by this struct */
     size_t count;
 };

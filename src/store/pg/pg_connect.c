@@ -10,6 +10,8 @@
 
 enum { STEP_MS = 100, NS_PER_MS = 1000 * 1000 }; /* between two looks at the job */
 
+enum { WITH_ADVICE_MAX = 160 }; /* bytes of a reason, so that the advice fits, too */
+
 static const char hello_sql[] =
     "SELECT w.line, t.typname, t.oid, t.typarray"
     " FROM (SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS line) w"
@@ -23,11 +25,26 @@ const char *pg_schema_name(const struct pg_options *options)
     return options->schema ? options->schema : "runcast";
 }
 
-void pg_reason(char out[256], const char *message)
+/* Appends the text, without its end if there is no room. Returns the new length. */
+static size_t add(char out[PG_REASON_MAX], size_t len, struct slice text)
 {
+    size_t room = PG_REASON_MAX - 1 - len, taken = text.len < room ? text.len : room;
+    memcpy(out + len, text.ptr, taken);
+    return len + taken;
+}
+
+static bool is_advice(struct slice line)
+{
+    return line.len && line.ptr[0] == '\t';
+}
+
+void pg_reason(char out[PG_REASON_MAX], const char *message)
+{
+    struct slice rest = slice_of(message), line;
     size_t len = 0;
-    for (; *message && len < 255; message++)
-        out[len++] = *message == '\n' ? ' ' : *message;
+    while (slice_split(&rest, '\n', &line))
+        if (line.len && !is_advice(line))
+            len = add(out, len ? add(out, len, SLICE("; ")) : 0, line);
     while (len && out[len - 1] == ' ')
         len--;
     out[len] = '\0';
@@ -35,7 +52,7 @@ void pg_reason(char out[256], const char *message)
 
 static enum err explain_conn(struct failure *why, const char *what, const char *message)
 {
-    char reason[256];
+    char reason[PG_REASON_MAX];
     pg_reason(reason, message);
     return explain(why, ERR_STORE, "%s: %s", what, reason);
 }
@@ -65,10 +82,11 @@ static const char *advice_for(const char *message)
 
 static void explain_unreached(struct failure *why, const char *message)
 {
-    char reason[256];
+    const char *advice = advice_for(message);
+    char reason[PG_REASON_MAX];
     pg_reason(reason, message);
-    explain(why, ERR_STORE, "cannot reach the database: %.160s%s", reason,
-            advice_for(message));
+    explain(why, ERR_STORE, "cannot reach the database: %.*s%s",
+            *advice ? WITH_ADVICE_MAX : PG_REASON_MAX, reason, advice);
 }
 
 bool pg_is_another_history(const struct pg_options *options, const char *timeline,

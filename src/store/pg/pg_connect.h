@@ -15,7 +15,7 @@ struct pg_hello {
     char timeline[9];      /* of the server's log; changes with a promotion */
 };
 
-enum { PG_HELLO_MS = 5000 };
+enum { PG_HELLO_MS = 5000, PG_REASON_MAX = 256 };
 
 /* Returns NULL with the reason on failure.
  *
@@ -43,7 +43,9 @@ PGresult *pg_run(PGconn *conn, const char *sql, int count, const char *const *va
 /* Returns the first value of the first row; fallback if there is none or it fails. */
 int64_t pg_run_number(PGconn *conn, const char *sql, int64_t fallback);
 
-/* Copies an error message from the server or libpq as one line. */
-void pg_reason(char out[256], const char *message);
+/* Copies an error message from the server or libpq as one line. Lines of it are separated by
+ * semicolons. Those with libpq's advice, which begin with a tab, are left out. Otherwise they
+ * would push out the reasons of the later ones of several servers. */
+void pg_reason(char out[PG_REASON_MAX], const char *message);
 
 const char *pg_schema_name(const struct pg_options *options);

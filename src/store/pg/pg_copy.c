@@ -64,7 +64,7 @@ struct copying {
 
 static enum err lost(struct copying *copying)
 {
-    char reason[256];
+    char reason[PG_REASON_MAX];
     pg_reason(reason, PQerrorMessage(copying->conn));
     return explain(copying->why, ERR_STORE, "cannot copy to the database: %s", reason);
 }

@@ -115,7 +115,7 @@ static bool take_error(struct pg_files *files, const PGresult *answer,
                        enum store_status *status)
 {
     enum pg_remedy remedy = pg_remedy_of(PQresultErrorField(answer, PG_DIAG_SQLSTATE));
-    char reason[256];
+    char reason[PG_REASON_MAX];
     if (remedy == PG_REPEAT) {
         pg_link_reopen(&files->link);
         return false;

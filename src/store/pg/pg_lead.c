@@ -246,7 +246,7 @@ static PGresult *ask_lead(const struct pg_lead *lead, PGconn *conn, const char *
 enum err pg_lead_begin(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
                        struct failure *why)
 {
-    char reason[256];
+    char reason[PG_REASON_MAX];
     PGresult *answer = ask_lead(lead, conn, pg_schema_name(options));
     if (PQresultStatus(answer) != PGRES_TUPLES_OK) {
         pg_reason(reason, PQerrorMessage(conn));

@@ -154,7 +154,7 @@ static void lose(struct pg_link *link, const char *reason)
 
 static void lose_by_libpq(struct pg_link *link)
 {
-    char reason[256];
+    char reason[PG_REASON_MAX];
     pg_reason(reason, PQerrorMessage(link->conn));
     lose(link, reason);
 }

@@ -380,7 +380,7 @@ static bool is_repeated(const struct pg_read *read, enum pg_remedy remedy)
 static void take_error(struct pg_reader *reader, struct pg_read *read, PGresult *answer)
 {
     enum pg_remedy remedy = pg_remedy_of(PQresultErrorField(answer, PG_DIAG_SQLSTATE));
-    char reason[256];
+    char reason[PG_REASON_MAX];
     pg_reason(reason, PQresultErrorMessage(answer));
     PQclear(answer);
     if (is_repeated(read, remedy)) {

@@ -408,9 +408,7 @@ static void take_answer(struct pg_writer *writer, struct slice answer)
     switch (outcome) {
     case PG_ANSWERED: break;
     case PG_VOIDED: finish_voided(writer); break;
-    case PG_GONE:
-        pg_writers_lose(writer->all, "another process has taken our place");
-        break;
+    case PG_GONE: pg_writers_lose(writer->all, "another gateway has taken over"); break;
     case PG_STRAY:
         pg_writers_lose(writer->all, "the database has lost what it had acknowledged");
         break;
@@ -424,7 +422,7 @@ static void take_lead(struct pg_writer *writer, const PGresult *answer)
 {
     forget_lead_call(writer);
     if (!pg_lead_take(writer->all->lead, answer)) {
-        pg_writers_lose(writer->all, "another process leads");
+        pg_writers_lose(writer->all, "another gateway leads");
         return;
     }
     put_step(writer); /* again, now that the terms are known */
@@ -527,7 +525,7 @@ static void on_ready(struct pg_link *link)
 {
     struct pg_writer *writer = writer_of(link);
     struct pg_writers *all = writer->all;
-    if (!all->gone && pg_is_another_history(all->options, all->timeline, &link->hello))
+    if (!all->lost && pg_is_another_history(all->options, all->timeline, &link->hello))
         leave_history(all);
     if (writer->step != PG_REST)
         send_step(writer);

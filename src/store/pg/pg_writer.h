@@ -66,7 +66,7 @@ struct pg_writers {
     struct list purges_done; // store_purge::link
     uv_async_t finished;
     uv_timer_t stop_timer; /* limits how long stopping waits for the database */
-    bool gone;             /* another process has our writers: we no longer lead */
+    const char *lost;      /* why the lead was lost, a constant; NULL: it was not */
     bool leaves;           /* we give up the lead ourselves; set by the store */
     unsigned open;         /* links and timers not closed yet */
     bool stopping, closing;
@@ -125,7 +125,7 @@ void pg_writers_finish_purges(struct pg_writers *writers, struct list *purges,
                               enum store_status status);
 /* Sets the state of the store: failing or full if any writer is. */
 void pg_writers_follow(struct pg_writers *writers);
-/* Call it when another process leads. All requests end with STORE_MOVED.
+/* Call it when the lead is lost. All requests end with STORE_MOVED. reason: a constant.
  *
  * Those that were waiting were not written. Those in flight may have been. */
 void pg_writers_lose(struct pg_writers *writers, const char *reason);

@@ -72,8 +72,8 @@ void pg_writers_finish_purges(struct pg_writers *writers, struct list *purges,
 
 void pg_writers_follow(struct pg_writers *writers)
 {
-    bool failing = writers->gone, full = false;
-    const char *trouble = writers->gone ? "another process leads" : "";
+    bool failing = writers->lost, full = false;
+    const char *trouble = writers->lost ? writers->lost : "";
     for (unsigned i = 0; i < writers->count; i++) {
         const struct pg_writer *writer = &writers->writers[i];
         failing |= writer->failing;
@@ -81,18 +81,19 @@ void pg_writers_follow(struct pg_writers *writers)
         if (writer->failing || writer->full)
             trouble = writer->trouble;
     }
-    if (writers->gone && writers->leaves)
+    if (writers->lost && writers->leaves)
         writers->report.store->failing = true; /* as planned: not reported as a failure */
     commit_report_state(&writers->report, failing, full, trouble);
 }
 
 void pg_writers_lose(struct pg_writers *writers, const char *reason)
 {
-    if (!writers->gone && writers->leaves)
+    if (!writers->lost && writers->leaves)
         log_info("this process no longer leads", "reason", "it gave up the lead", NULL);
-    else if (!writers->gone)
+    else if (!writers->lost)
         log_error("this process no longer leads", "reason", reason, NULL);
-    writers->gone = true;
+    if (!writers->lost)
+        writers->lost = reason;
     for (unsigned i = 0; i < writers->count; i++) {
         struct pg_writer *writer = &writers->writers[i];
         pg_writer_give_up(writer, STORE_MOVED);
@@ -260,7 +261,7 @@ enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, PGconn *c
 static enum store_status refusal(struct pg_writer *writer)
 {
     uint64_t now = uv_hrtime();
-    if (writer->all->gone)
+    if (writer->all->lost)
         return STORE_MOVED;
     if (writer->all->over)
         return STORE_FAILED;
@@ -317,8 +318,8 @@ void pg_writers_purge(struct pg_writers *writers, struct store_purge *req)
     struct pg_writer *writer = writer_of_env(writers, req->env);
     assert(!writers->stopping);
     list_init(&req->link);
-    if (writers->gone || writers->over || writer->failing) {
-        pg_writers_finish_purge(writers, req, writers->gone ? STORE_MOVED : STORE_FAILED);
+    if (writers->lost || writers->over || writer->failing) {
+        pg_writers_finish_purge(writers, req, writers->lost ? STORE_MOVED : STORE_FAILED);
         return;
     }
     list_append(&writer->purges, &req->link);

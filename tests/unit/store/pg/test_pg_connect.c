@@ -129,11 +129,43 @@ static void connecting_ends_when_it_is_stopped(void **state)
     assert_non_null(strstr(connecting.why.text, "canceled"));
 }
 
+/* ---- reasons ---- */
+
+static void reason_names_each_server_and_leaves_out_advice(void **state)
+{
+    (void)state;
+    char reason[PG_REASON_MAX];
+    pg_reason(reason,
+              "server at \"a\" failed: Connection refused\n"
+              "\tIs the server running on that host and accepting TCP/IP connections?\n"
+              "server at \"b\" failed: session is read-only\n");
+    assert_string_equal(reason, "server at \"a\" failed: Connection refused; "
+                                "server at \"b\" failed: session is read-only");
+    pg_reason(reason, "ERROR:  syntax error ");
+    assert_string_equal(reason, "ERROR:  syntax error");
+    pg_reason(reason, "");
+    assert_string_equal(reason, "");
+}
+
+static void long_reason_is_cut_off(void **state)
+{
+    (void)state;
+    char reason[PG_REASON_MAX], message[2 * PG_REASON_MAX];
+    memset(message, 'a', sizeof(message));
+    message[PG_REASON_MAX - 2] = '\n';
+    message[sizeof(message) - 1] = '\0';
+    pg_reason(reason, message);
+    assert_int_equal(strlen(reason), PG_REASON_MAX - 1);
+    assert_int_equal(reason[PG_REASON_MAX - 2], ';');
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silent_server_is_given_up_at_the_limit),
         cmocka_unit_test(connecting_ends_when_it_is_stopped),
+        cmocka_unit_test(reason_names_each_server_and_leaves_out_advice),
+        cmocka_unit_test(long_reason_is_cut_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
