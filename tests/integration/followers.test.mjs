@@ -159,6 +159,7 @@ test("a follower on a slow network gets changes without payloads, and reads thos
   let written = 0;
   const writeSome = async () => { await Promise.all(Array.from({ length: 8 }, () => write(leader, 1, { payload: PAYLOAD }))); written += 8; };
   while (!leader.stderr.includes("a follower reads slowly")) await writeSome();
+  await until(() => /"event":"a follower reads slowly; long packets are left out","gateway":"\d+","client":"127\.0\.0\.1","for_ms":"1000"/.test(leader.stderr), { what: "the line names the follower" });
   for (let n = 0; n < 10; n++) await writeSome();
   leader.peers.limit(Infinity);
   await agree(leader, [b]);

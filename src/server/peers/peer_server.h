@@ -88,8 +88,8 @@ const char *peer_conn_address(const struct peer_conn *peer);
  * too many unsent bytes; it has none before a single message of any length. */
 void peer_conn_send(struct peer_conn *peer, const struct peer_message *message);
 
-/* Returns the bytes that wait until the peer has read others, if some have waited for at
- * least that long; otherwise 0. */
+/* Returns how many bytes for the peer are unsent, if some have waited for least_ms or longer;
+ * otherwise 0. */
 size_t peer_conn_unsent(const struct peer_conn *peer, int64_t least_ms);
 
 /* Closes the connection after the bytes that the kernel accepts at once; on_gone follows,

@@ -1,7 +1,7 @@
 /* serving.c - collects the frames of a turn in one message for all followers.
  *
- * From one such message to the next are at least EVERY_MS. Under load a turn has few changes,
- * and sending a message costs the leader more than encoding those.
+ * Two such messages are at least EVERY_MS apart. Under load, a turn has few changes, and sending
+ * a message costs the leader more than encoding them.
  *
  * Documents of the accounts that were written together stay in one message, so that they take
  * effect together. They are short.
@@ -21,11 +21,11 @@ enum {
     EVERY_MS = 2,
     COLLECTED_MAX = 256 << 10, /* bytes after which a message is sent in the turn */
     KEPT_MAX = 1 << 20,        /* bytes of the buffer that are kept for the next message */
-    /* A follower reads slowly if it has that many unsent bytes, some of them for that long. */
+    /* A follower reads slowly if this many bytes for it are unsent, some of them for this long. */
     SLOW_BYTES = 1 << 20,
     SLOW_AFTER_MS = 100,
-    /* Then followers count as slow for that long. Each time doubles it, because the link that
-     * was too slow is filled again afterwards; a quiet time makes it short again. */
+    /* Followers then count as slow for this long. It doubles each time, because the link that
+     * was too slow is filled again afterwards. A quiet time makes it short again. */
     SLOW_MS = 1000,
     SLOW_MAX_MS = 32 * 1000,
     SLOW_QUIET_MS = 60 * 1000,
@@ -57,35 +57,38 @@ struct served {
 
 /* ---- slow followers ---- */
 
-static bool has_slow_one(const struct serving *serving)
+/* Returns NULL if all followers read fast enough. */
+static const struct served *find_slow(const struct serving *serving)
 {
     list_each (link, &serving->source.followers) {
         struct source_follower *follower = container_of(link, struct source_follower, link);
         const struct served *served = container_of(follower, struct served, follower);
         if (peer_conn_unsent(served->peer, SLOW_AFTER_MS) >= SLOW_BYTES)
-            return true;
+            return served;
     }
-    return false;
+    return NULL;
 }
 
-static void begin_slow(struct serving *serving, int64_t now_ms)
+static void begin_slow(struct serving *serving, const struct served *slow, int64_t now_ms)
 {
     int64_t doubled = 2 * serving->slow_ms;
     bool was_quiet = now_ms - serving->slow_until >= SLOW_QUIET_MS;
     if (!serving->slow_ms || was_quiet)
         doubled = SLOW_MS;
     serving->slow_ms = doubled < SLOW_MAX_MS ? doubled : SLOW_MAX_MS;
-    log_info("a follower reads slowly; long packets are left out", "for_ms",
-             log_number(serving->slow_ms), NULL);
+    log_info("a follower reads slowly; long packets are left out", "gateway",
+             log_number((int64_t)peer_conn_id(slow->peer)), "client",
+             peer_conn_address(slow->peer), "for_ms", log_number(serving->slow_ms), NULL);
 }
 
 static void look_for_slow(struct serving *serving)
 {
     int64_t now_ms = loop_now_ms(serving->loop);
-    if (!has_slow_one(serving))
+    const struct served *slow = find_slow(serving);
+    if (!slow)
         return;
     if (now_ms >= serving->slow_until)
-        begin_slow(serving, now_ms);
+        begin_slow(serving, slow, now_ms);
     serving->slow_until = now_ms + serving->slow_ms;
 }
 
