@@ -6,8 +6,8 @@
  *   client ── call: origin and request ──► server    an id is one call; answers come in any
  *          ◄── answer: header lines, body ──         order
  *          ◄── lost: no response will come
- *          ◄── alone: none in a message, as it is long or a stream: repeat the request, which
- *              has changed nothing, on a connection of its own
+ *          ◄── alone: the response is too long for a message, or a stream; repeat the request,
+ *              which has changed nothing, on a connection of its own
  *          ── left: its client has left ──►          the server may still respond
  *
  * All numbers are big-endian. One message has the items of a turn, so they share a MAC and

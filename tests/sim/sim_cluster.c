@@ -85,7 +85,7 @@ static void come_to_rest(struct cluster *cluster)
     }
 }
 
-/* Removals by retention change no position, and may be in flight at rest. */
+/* Removals by retention change no position, and may still be in flight. */
 static void check_end(struct sim *sim)
 {
     cluster_troubles_heal(&sim->troubles);

@@ -28,10 +28,10 @@ struct caller_places {
     size_t taken;
     struct table tenants; /* organizations, and all strangers as one */
     struct table callers; /* projects, users, and addresses of strangers */
-    /* Calls of strangers whose requests are incomplete. Those that are silent longest are
-     * first. */
+    /* Calls of strangers whose requests are incomplete. The one that has been silent for the
+     * longest time is first. */
     struct list senders;
-    /* Strangers have all of their places, and one more call of them comes: ends this one. */
+    /* Ends this call: strangers have all of their places, and another call of theirs arrives. */
     void (*end_sender)(struct list *sender);
 };
 

@@ -323,7 +323,7 @@ static bool is_early(const struct api_call *call)
 }
 
 /* Returns true if this gateway serves the route although it does not lead. One that drains only
- * serves what it has begun: it passes lists on, and refuses what would last (route.h). */
+ * serves what it has begun: it passes lists on, and refuses calls that would last (route.h). */
 static bool serves(const struct api *api, const struct route *route)
 {
     bool drains =

@@ -335,7 +335,7 @@ static void try_again(struct forwarded *forwarded)
 
 static void send_or_wait(struct forwarded *forwarded);
 
-/* The response is too long for a message, and the next one of its route may be so, too. */
+/* The response is too long for a message, and the next one of its route may be, too. */
 static void send_alone(struct forwarded *forwarded)
 {
     forwarded->is_alone = true;

@@ -12,7 +12,9 @@
  *
  * A packet (payload, output, error, metadata) travels only in the change that wrote it. A long
  * one that no later change can replace is left out even there: the follower reads it from the
- * database (left_out.h). A leader of version 1 skips reports and uses, and answers no command. frame_codec.h reads and
+ * database (left_out.h).
+ *
+ * A leader of version 1 skips reports and uses, and answers no command. frame_codec.h reads and
  * writes frames as bytes. */
 #pragma once
 
@@ -33,7 +35,7 @@ enum {
     REPL_WHY_MAX = 128,    /* bytes of a reason, with the terminating zero */
     /* Marks of a run that travels with all its packets. */
     REPL_PACKETS = MARK_PAYLOAD | MARK_METADATA | MARK_OUTPUT,
-    /* Marks of packets that travel with the change, but for their length. */
+    /* Marks of packets that the change wrote, but that are left out because they are long. */
     REPL_LEFT_PAYLOAD = 1 << 8,
     REPL_LEFT_OUTPUT = 1 << 9, /* output and error */
     REPL_LEFT_OUT = REPL_LEFT_PAYLOAD | REPL_LEFT_OUTPUT,
@@ -104,7 +106,7 @@ struct repl_run {
     uint32_t env;
     uint64_t seq;
     /* enum change_marks; REPL_PACKETS of a new run. Packets that they do not name are NULL; see
-     * repl_run_complete. Those of REPL_LEFT_OUT are, too; see repl_run_fill. */
+     * repl_run_complete. So are those of REPL_LEFT_OUT; see repl_run_fill. */
     unsigned marks;
     struct run run;
 };

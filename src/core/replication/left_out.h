@@ -16,8 +16,7 @@
 
 enum { LEFT_OUT_AHEAD = 16 };
 
-/* A change that lacks packets. Embedded, zeroed; stays at its place
- * until left_out_forget. */
+/* A change that lacks packets. Embedded, zeroed; stays at its place until left_out_forget. */
 struct left_out_change {
     struct repl_run *change; /* borrowed */
     bool is_before;          /* of REPL_BEFORE, which memory needs whatever its position */
@@ -51,8 +50,8 @@ void left_out_init(struct left_out *left_out, const struct left_out_options *opt
 /* Reads begin only while this is true: memory has to be up to date for options.needs. */
 void left_out_read_on(struct left_out *left_out, bool may_read);
 
-/* The change of wanted, which the caller has set, lacks a packet. options.filled follows,
- * later. */
+/* The change of wanted, which the caller has set, lacks a packet. If it has to be read, filled
+ * or failed of the options follows, later. Otherwise the change is filled without a call. */
 void left_out_add(struct left_out *left_out, struct left_out_change *wanted);
 
 /* Call it once the change is applied or given up. A read that is in progress ends unused.

@@ -1,6 +1,6 @@
 /* account_comparison.c - reads all documents of the accounts between two equal positions.
  *
- * Some writes come into memory in a later turn than that of their commit. So a difference counts
+ * Some writes reach memory in a later turn than that of their commit. So a difference counts
  * once it was found several times. */
 #include "server/memory/account_comparison.h"
 
@@ -32,8 +32,7 @@ static void on_again(struct timer *timer)
     compare(container_of(timer, struct account_comparison, again));
 }
 
-/* Gives up in the end: accounts that change all the time are in use, and are not wrong for
- * that. */
+/* Gives up after TRIES_MAX: accounts that change all the time cannot be compared. */
 static void compare_again(struct account_comparison *comparison)
 {
     struct timers *timers = loop_timers(comparison->loop);

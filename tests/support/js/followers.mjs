@@ -5,7 +5,7 @@
 //   await follows(gateways[1], leader);
 //   gateways[0].peers.cut(); gateways[0].peers.accept();
 //   gateways[0].peers.pause(); gateways[0].peers.resume();
-//   gateways[0].peers.limit(1e6);      passes on at most so many bytes a second to each of its followers
+//   gateways[0].peers.limit(1e6);      passes on at most that many bytes a second to each of its followers
 //   gateways[0].peers.delay(200);      its followers are held 200 ms behind; delay(200, 1): one of them
 //   const { url, counts } = await roundRobin(gateways, t);
 //

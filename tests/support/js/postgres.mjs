@@ -59,7 +59,7 @@ export function ownFolder() {
 
 let template;
 
-/** Makes a copy of the folder under a name that other processes look for, unless one of them was first. */
+/** Copies the folder to a name that other processes look for, unless one of them was first. */
 function share(data, name) {
   const own = `${name}.${process.pid}`;
   execFileSync("cp", ["-a", data, own]);
