@@ -155,8 +155,7 @@ static void packets_that_may_be_replaced_travel(void **state)
     run.payload = bytes_ref(run.metadata);
     run.output = bytes_ref(run.metadata);
     const struct {
-        enum run_status status;
-        enum run_execution execution;
+        uint8_t status, execution; /* enum run_status, enum run_execution */
         unsigned left_out;
     } cases[] = {
         { RUN_DELAYED, EXECUTION_DELAYED, 0 },
