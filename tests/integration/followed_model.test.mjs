@@ -81,7 +81,7 @@ function reconnecting(mirror) {
 /** The gateways as one that a generator writes to. */
 class Anywhere {
   constructor(gateways, random) { Object.assign(this, { gateways, random }); }
-  get one() { return this.random.pick(this.gateways.filter(({ end }) => !end)); }
+  get one() { return this.random.pick(this.gateways.filter(({ end }) => !end)) ?? this.gateways[0]; }
   get port() { return this.one.port; }
   get http() { return this.one.http; }
   get(target, more) { return this.http.request("GET", target, more); }

@@ -287,11 +287,17 @@ static void decide_from_now(struct engine *engine, struct tracked *run)
     timers_clear(loop_timers(engine->loop), &run->timer);
 }
 
+/* A command may have loaded the run while the page was being read (take_loaded in flight.c). */
 void engine_load_run(struct engine *engine, struct environment *env, struct run *run)
 {
+    struct tracked *loaded = environment_find(env, slice_of(run->id));
     engine->is_loading = true;
     run_share_names(run);
-    decide_from_now(engine, environment_load(env, run));
+    if (loaded)
+        run_finish(run);
+    else
+        loaded = environment_load(env, run);
+    decide_from_now(engine, loaded);
 }
 
 bool engine_take_over(struct engine *engine, struct environment *env, uint64_t *at)

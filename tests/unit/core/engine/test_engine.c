@@ -356,6 +356,26 @@ static void run_that_is_only_in_the_store_can_be_changed(void **state)
     world_destroy(world);
 }
 
+/* After a takeover, ended runs are read while commands may load some of them, too. */
+static void run_that_a_command_has_loaded_is_not_loaded_twice(void **state)
+{
+    struct world_options options = { .engine.memory = 1 };
+    struct world *world = world_create(&options);
+    (void)state;
+    struct triggered got = trigger(world, (struct wish){ .metadata = "{\"n\":1}" });
+    assert_int_equal(cancel(world, got.id), OK);
+    world_settle(world);
+    assert_null(environment_find(world->env, slice_of(got.id)));
+    struct run held = { 0 }, read = { 0 };
+    run_copy(&held, run_now(world, got.id));
+    run_copy(&read, &held);
+    struct tracked *loaded = environment_load(world->env, &held); /* as a command does */
+    engine_load_run(world->engine, world->env, &read);
+    assert_ptr_equal(environment_find(world->env, slice_of(got.id)), loaded);
+    assert_int_equal(world->env->runs.count, 1);
+    world_destroy(world);
+}
+
 /* ---- parked commands ---- */
 
 enum { PARKED = 4 };
@@ -582,6 +602,7 @@ int main(void)
         TEST(tags_are_added_once_and_not_beyond_ten),
         TEST(metadata_is_changed_by_operations),
         cmocka_unit_test(run_that_is_only_in_the_store_can_be_changed),
+        cmocka_unit_test(run_that_a_command_has_loaded_is_not_loaded_twice),
         TEST(parked_commands_are_committed_together_in_order),
         TEST(a_commit_of_two_changes_keeps_the_positions_of_both),
         TEST(rejected_command_does_not_stop_the_others),
