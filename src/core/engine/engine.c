@@ -297,6 +297,8 @@ void engine_load_run(struct engine *engine, struct environment *env, struct run 
         run_finish(run);
     else
         loaded = environment_load(env, run);
+    if (env->evicted_to >= loaded->run.rev)
+        env->evicted_to = loaded->run.rev - 1; /* it leaves memory before newer ones */
     decide_from_now(engine, loaded);
 }
 

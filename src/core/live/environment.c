@@ -379,27 +379,26 @@ bool environment_evict(struct environment *env, size_t keep)
 {
     const struct order *all = &env->hub.all.order;
     struct timeslice timeslice = loop_timeslice(env->loop);
+    uint32_t at = order_after(all, env->evicted_to);
 
     while (env->finals.used > keep) {
         if (!timeslice_left_every(&timeslice, LOOKED_AT_ONCE))
             return true;
-        uint32_t count = all->count;
-        if (env->evict_from >= count) {
-            /* The order was compacted meanwhile, or all of it was visited. */
-            env->evict_from = 0;
+        if (at >= all->count) {
+            env->evicted_to = 0;
             return false;
         }
-        struct tracked *run = order_place(all, env->evict_from).run;
-        if (!run || !run_is_settled(&run->run) || run->in_flight) {
-            env->evict_from++;
+        struct place place = order_place(all, at++);
+        uint32_t count = all->count;
+        env->evicted_to = place.rev;
+        if (!place.run || !run_is_settled(&place.run->run) || place.run->in_flight)
             continue;
-        }
-        if (run->run.rev > env->cold)
-            env->cold = run->run.rev;
-        forget(env, run, "ended runs exceed their share of memory");
+        if (place.rev > env->cold)
+            env->cold = place.rev;
+        forget(env, place.run, "ended runs exceed their share of memory");
         metric_add(M_EVICTED, 1);
         if (all->count != count)
-            env->evict_from = 0; /* the order was compacted */
+            at = order_after(all, place.rev); /* the order was compacted */
     }
     return false;
 }
@@ -410,7 +409,7 @@ static void forget_positions(struct environment *env)
     env->generation++;
     env->purged = 0;
     env->floor = 0;
-    env->evict_from = 0;
+    env->evicted_to = 0;
     for (int i = 0; i < VIEWS_MAX; i++)
         env->views[i].since = 0;
     run_loads_forget(&env->loads);

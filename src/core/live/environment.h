@@ -87,7 +87,7 @@ struct environment {
     size_t run_bytes;    /* of all runs in memory */
     struct quota finals; /* bytes of the final ones; it has no limit of its own */
     size_t budget;       /* for finals.used */
-    uint32_t evict_from; /* where eviction continues in the order of all runs */
+    uint64_t evicted_to; /* rev after which eviction continues */
     uint32_t unfinished;
     uint32_t unfinished_by_status[RUN_CANCELED];
     /* The sum of run_sum of the unfinished runs: equal in two memories that have the same

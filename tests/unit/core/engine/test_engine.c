@@ -376,6 +376,33 @@ static void run_that_a_command_has_loaded_is_not_loaded_twice(void **state)
     world_destroy(world);
 }
 
+/* A walk below cold takes these runs from the store. */
+static void assert_runs_below_cold_are_unfinished(const struct environment *env)
+{
+    const struct order *all = &env->hub.all.order;
+    for (uint32_t i = 0; i < all->count; i++) {
+        const struct tracked *run = order_place(all, i).run;
+        if (run && run_is_settled(&run->run))
+            assert_true(run->run.rev > env->cold);
+    }
+}
+
+static void ended_runs_leave_memory_in_the_order_of_their_last_changes(void **state)
+{
+    struct world_options options = { .engine.memory = 20000 };
+    struct world *world = world_create(&options);
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        struct triggered got = trigger(world, (struct wish){ .delay_ms = 3600 * 1000 });
+        if (i % 4)
+            assert_int_equal(cancel(world, got.id), OK);
+        world_settle(world);
+        assert_runs_below_cold_are_unfinished(world->env);
+    }
+    assert_true(world->env->cold > 0);
+    world_destroy(world);
+}
+
 /* ---- parked commands ---- */
 
 enum { PARKED = 4 };
@@ -603,6 +630,7 @@ int main(void)
         TEST(metadata_is_changed_by_operations),
         cmocka_unit_test(run_that_is_only_in_the_store_can_be_changed),
         cmocka_unit_test(run_that_a_command_has_loaded_is_not_loaded_twice),
+        cmocka_unit_test(ended_runs_leave_memory_in_the_order_of_their_last_changes),
         TEST(parked_commands_are_committed_together_in_order),
         TEST(a_commit_of_two_changes_keeps_the_positions_of_both),
         TEST(rejected_command_does_not_stop_the_others),
