@@ -29,10 +29,9 @@ struct account_comparison {
 
     /* Private to account_comparison.c. */
     struct load_documents load;
-    uint64_t position; /* of the accounts when the read began */
-    size_t equal;      /* documents that memory has */
-    struct bytes
-        *missing; /* name of the first document that it does not have; NULL: none */
+    uint64_t position;     /* of the accounts when the read began */
+    size_t equal;          /* documents that memory has */
+    struct bytes *missing; /* name of the first document that memory lacks; NULL: none */
     unsigned tries, differences;
     bool is_reading, stopped;
     struct timer again;

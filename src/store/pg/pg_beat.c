@@ -254,22 +254,24 @@ static void send_listen(struct pg_beats *beats)
     send_statement(beats, PG_BEAT_LISTENS, &sql, &params);
 }
 
-/* Returns true if the keys that this gateway opens are not those in its row, because the key
- * was replaced. Then writes them. */
-static bool send_key_ids(struct pg_beats *beats)
+/* Returns true if the row of this gateway has other keys than it opens, because the key was
+ * replaced. */
+static bool shows_other_keys(struct pg_beats *beats)
+{
+    pg_lead_key_ids(beats->link.options, beats->key_ids);
+    return strcmp(beats->key_ids, beats->lead->key_ids) != 0;
+}
+
+static void send_key_ids(struct pg_beats *beats)
 {
     struct pg_params params = { 0 };
     struct buf sql = { 0 };
-    pg_lead_key_ids(beats->link.options, beats->key_ids);
-    if (!strcmp(beats->key_ids, beats->lead->key_ids))
-        return false;
     pg_param_int8(&params, beats->lead->me);
     pg_param_text(&params, beats->key_ids);
     buf_print(&sql, "UPDATE \"%s\".gateway SET key_ids = $2::text[] WHERE id = $1",
               pg_schema_name(beats->link.options));
     send_statement(beats, PG_BEAT_SHOWS_KEYS, &sql, &params);
     pg_params_finish(&params);
-    return true;
 }
 
 static void send_beat(struct pg_beats *beats)
@@ -373,8 +375,8 @@ static void go_on(struct pg_beats *beats)
         send_take(beats);
     else if (!beats->listens && !beats->leaving)
         send_listen(beats);
-    else if (beats->beat && send_key_ids(beats))
-        ; /* the beat is next */
+    else if (beats->beat && shows_other_keys(beats))
+        send_key_ids(beats);
     else if (beats->beat)
         send_beat(beats);
     else if (beats->renew)

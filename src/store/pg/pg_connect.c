@@ -25,7 +25,7 @@ const char *pg_schema_name(const struct pg_options *options)
     return options->schema ? options->schema : "runcast";
 }
 
-/* Appends the text, without its end if there is no room. Returns the new length. */
+/* Appends as much of the text as fits. Returns the new length. */
 static size_t add(char out[PG_REASON_MAX], size_t len, struct slice text)
 {
     size_t room = PG_REASON_MAX - 1 - len, taken = text.len < room ? text.len : room;
