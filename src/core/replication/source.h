@@ -12,7 +12,8 @@
  *
  * Payloads and outputs longer than SOURCE_PACKET_MAX are left out, and followers read them from
  * the database (left_out.h): there is one leader, and sending them would cost it more for each
- * follower. While a follower reads slowly, so are those longer than SOURCE_PACKET_SLOW. */
+ * follower. While a follower reads slowly, all those longer than SOURCE_PACKET_SLOW are left
+ * out. */
 #pragma once
 
 #include "base/list.h"
