@@ -103,7 +103,7 @@ static void complete_run(struct engine *engine, const struct environment *env,
     bool waits = versions_lack(env, run);
     run->status = waits ? RUN_PENDING_VERSION : RUN_QUEUED;
     run->execution = waits ? EXECUTION_CREATED : EXECUTION_QUEUED;
-    run->queued_at = now;
+    run->queued_at = run->created_at;
     if (!run->queue_position) /* if set, it is that of its parent, which waits for it */
         run->queue_position = now - run_rare(run)->priority_ms;
     int64_t ttl = run_ttl_ms(run);

@@ -69,6 +69,7 @@ static void new_runs_follow_loaded_ones_despite_a_slow_clock(void **state)
     assert_true(strcmp(after.id, before.id) > 0);
     assert_int_equal(run->created_at, created);
     assert_int_equal(run->updated_at, created);
+    assert_int_equal(run->queued_at, created);
     assert_int_equal(run->due_at, loop_wall_ms(world->loop) + 10000); /* by its own clock */
     world_pass(world, 10000);
     assert_status(world, after.id, RUN_EXPIRED);
