@@ -43,6 +43,8 @@ static void drop_first(struct evaluation *evaluation)
     evaluation->step = 0;
     if (--evaluation->count)
         evaluation->first = first(evaluation)->after.rev;
+    else
+        evaluation->is_full = false;
 }
 
 void evaluation_finish(struct evaluation *evaluation)
@@ -63,6 +65,8 @@ void evaluation_add(struct evaluation *evaluation, struct run *before,
     list_append(&evaluation->changes, &change->link);
     if (!evaluation->count++)
         evaluation->first = after->rev;
+    if (evaluation->count >= EVALUATION_MAX)
+        evaluation->is_full = true;
     loop_wake(env->loop, &env->hub.flusher);
 }
 

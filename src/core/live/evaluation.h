@@ -5,11 +5,13 @@
  *
  * A change may concern a thousand windows, whose memory has left the CPU caches. So that a
  * turn stays short, they evaluate changes in time slices, one change after the other, in
- * order. Until then memory is ahead of the windows: a live list or a count has the position
- * environment_evaluated, not the last applied one.
+ * order. Until then memory is ahead of the windows: counts have the position
+ * environment_evaluated, not the last applied one, and live lists, whose rows come from memory,
+ * wait until every change is evaluated.
  *
- * While EVALUATION_MAX changes wait, no commit of the environment is applied. So its own
- * writes wait for its windows, and those of other environments do not. */
+ * Once EVALUATION_MAX changes wait, no commit of the environment is applied before all of them
+ * are evaluated. So its own writes wait for its windows, and those of other environments do
+ * not. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,6 +30,7 @@ struct evaluation {
     struct environment *env;
     struct list changes; // evaluated_change::link; oldest first
     uint32_t count;
+    bool is_full;   /* EVALUATION_MAX have waited, and some still do */
     uint64_t first; /* seq of the oldest change, if there is one */
     /* Where the oldest change continues: the number of the list of places, and the next
      * place. */
@@ -51,5 +54,5 @@ bool evaluation_run(struct evaluation *evaluation);
 
 static inline bool evaluation_is_full(const struct evaluation *evaluation)
 {
-    return evaluation->count >= EVALUATION_MAX;
+    return evaluation->is_full;
 }

@@ -68,6 +68,7 @@ void hub_init(struct hub *hub, struct environment *env)
     topic_init(&hub->all, TOPIC_ALL);
     init_round(&hub->round);
     init_round(&hub->later);
+    list_init(&hub->held);
     hub->flusher = (struct flusher){ .fn = flush };
     hub->noter = (struct flusher){ .fn = note_delivery, .runs_last = true };
     certainty_waiter_init(&hub->silent, on_certain);
@@ -298,6 +299,11 @@ void hub_visit(struct hub *hub, struct feed *feed)
     loop_wake(hub->env->loop, &hub->flusher);
 }
 
+void hub_hold(struct hub *hub, struct feed *feed)
+{
+    list_append(&hub->held, &feed->visit);
+}
+
 static bool is_over(const struct round *round)
 {
     return list_empty(&round->topics) && list_empty(&round->feeds);
@@ -305,7 +311,8 @@ static bool is_over(const struct round *round)
 
 bool hub_is_through(const struct hub *hub)
 {
-    return is_over(&hub->round) && is_over(&hub->later) && !hub->env->evaluation.count;
+    return is_over(&hub->round) && is_over(&hub->later) && list_empty(&hub->held) &&
+           !hub->env->evaluation.count;
 }
 
 /* Returns the feed of the topic's next listener; NULL: there is none. */
@@ -427,6 +434,8 @@ static bool flush(struct flusher *flusher)
     struct timeslice timeslice = loop_timeslice(hub->env->loop);
     bool evaluated = evaluation_run(&hub->env->evaluation);
 
+    if (evaluated)
+        list_move_all(&hub->later.feeds, &hub->held);
     if (!environment_is_certain(hub->env)) {
         certainty_wait(hub->env->certainty, &hub->silent);
         return !evaluated;

@@ -72,6 +72,7 @@ struct hub {
     struct topic all;
     struct round round; /* what is left of the current round */
     struct round later; /* feeds that were added since it began */
+    struct list held;   // feed::visit; until the windows have evaluated every change
     struct flusher flusher;
     /* runs_last: after the flusher that sends the frames of this turn */
     struct flusher noter;
@@ -131,6 +132,10 @@ void hub_mark_run(struct hub *hub, const struct tracked *run,
 
 /* Puts the feed in line for a visit. */
 void hub_visit(struct hub *hub, struct feed *feed);
+
+/* Puts the feed in line for a visit once the windows have evaluated every change. Requires that
+ * they have not, and that the feed is not in line. */
+void hub_hold(struct hub *hub, struct feed *feed);
 
 /* All runs have left memory, and later ones may have lower revs: forgets positions, and has
  * every listener visited, as each has to begin again. */

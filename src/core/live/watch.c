@@ -8,7 +8,10 @@
  * A pass sends one difference. If it takes several frames, it uses the window as it was
  * when the pass began; runs that enter or leave meanwhile are for the next pass. Its frames
  * say `more` until a pass ends at the newest step. Runs that are not in memory are read a
- * few at a time. */
+ * few at a time.
+ *
+ * Rows are of memory as it is now. So none is sent while memory is ahead of the windows, nor
+ * while what was read is ahead of memory: the list at its seq would have a later state. */
 #include "core/live/watch.h"
 
 #include <inttypes.h>
@@ -36,6 +39,7 @@ struct watch_page {
     struct watch *watch; /* NULL: abandoned */
     struct page_run runs[PAGE_RUNS];
     unsigned count, waiting;
+    struct reach reach;  /* linked while one of the runs is ahead of memory */
     bool failed;         /* the store failed */
     struct quota *quota; /* they take this many bytes from it */
     size_t held;
@@ -43,6 +47,7 @@ struct watch_page {
 
 static void page_destroy(struct watch_page *page)
 {
+    reach_forget(&page->reach);
     quota_release(page->quota, page->held);
     for (unsigned i = 0; i < page->count; i++)
         run_finish(&page->runs[i].run);
@@ -59,15 +64,39 @@ static void page_drop(struct watch *watch)
         page_destroy(page);
 }
 
+static void on_reached(struct reach *reach)
+{
+    struct feed *feed = container_of(reach, struct watch_page, reach)->watch->feed;
+    hub_visit(&feed->env->hub, feed);
+}
+
+static void take_run(struct page_run *watched, const struct run *run)
+{
+    struct watch_page *page = watched->page;
+    run_copy(&watched->run, run);
+    page->held += run_packet_bytes(run);
+    quota_take(page->quota, run_packet_bytes(run));
+    if (page->reach.seq < run->rev)
+        page->reach.seq = run->rev;
+}
+
+/* All runs were read. */
+static void take_page(struct watch_page *page)
+{
+    struct environment *env = page->watch->feed->env;
+    if (page->reach.seq > env->applied)
+        reach_wait(&env->reaches, &page->reach);
+    else
+        hub_visit(&env->hub, page->watch->feed);
+}
+
 static void on_read(struct run_read *read, enum err status)
 {
     struct page_run *watched = container_of(read, struct page_run, read);
     struct watch_page *page = watched->page;
     struct watch *watch = page->watch;
     if (!status) {
-        run_copy(&watched->run, read->run);
-        page->held += run_packet_bytes(read->run);
-        quota_take(page->quota, run_packet_bytes(read->run));
+        take_run(watched, read->run);
     } else if (status != ERR_NOT_FOUND) {
         page->failed = true;
     } else if (watch) {
@@ -77,7 +106,7 @@ static void on_read(struct run_read *read, enum err status)
     if (--page->waiting)
         return;
     if (watch)
-        hub_visit(&watch->feed->env->hub, watch->feed);
+        take_page(page);
     else
         page_destroy(page);
 }
@@ -90,6 +119,7 @@ static void read_page(struct watch *watch, const struct window_member *members,
     struct watch_page *page = mem_new(struct watch_page);
     page->watch = watch;
     page->quota = env->answers;
+    reach_init(&page->reach, on_reached);
     watch->page = page;
     for (uint32_t i = 0; i < count && page->count < PAGE_RUNS; i++) {
         if (!members[i].entry || environment_find(env, slice_of(members[i].id)))
@@ -232,7 +262,9 @@ static bool send_rows(struct watch *watch)
 
 static bool rows_are_due(const struct watch *watch)
 {
-    if (!watch->limit || !watch->window->listed || (watch->page && watch->page->waiting))
+    const struct watch_page *page = watch->page;
+    if (!watch->limit || !watch->window->listed ||
+        (page && (page->waiting || reach_waits(&page->reach))))
         return false;
     return watch->fresh || watch->pass_step || watch->open ||
            watch->seen != watch->window->step;
@@ -372,6 +404,11 @@ void watch_visit_all(struct feed *feed)
 {
     if (!feed->extras || (feed->extras->every_ms && is_early(feed)))
         return;
+    if (feed->env->evaluation.count) {
+        if (list_empty(&feed->visit))
+            hub_hold(&feed->env->hub, feed);
+        return;
+    }
     struct list *watches = &feed->extras->watches;
     struct timeslice timeslice = loop_timeslice(feed->env->loop);
     bool more = false;
