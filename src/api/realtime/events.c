@@ -479,6 +479,8 @@ static void start(struct event_stream *stream)
 
     enum err refused = api_check_ready(call);
     if (!refused)
+        refused = api_check_current(call);
+    if (!refused)
         refused = connection_limit_take(&stream->seat, call->api, env, &call->why);
     wanted.wrap = wrap;
     struct view *view = refused ? NULL : environment_view(env, &wanted);

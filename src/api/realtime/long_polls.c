@@ -111,6 +111,14 @@ static void end_call(struct poll *poll)
     loop_defer(loop, &poll->deferred);
 }
 
+static void long_poll_refuse(struct poll *poll, enum err error)
+{
+    struct api_call *call = poll->call;
+    leave_count(poll);
+    end_call(poll);
+    api_reply_error(call, error);
+}
+
 /* Answers the poll, and takes ownership of the body. */
 static void answer(struct poll *poll, struct bytes *body, uint64_t seen, uint64_t base,
                    bool complete)
@@ -118,6 +126,11 @@ static void answer(struct poll *poll, struct bytes *body, uint64_t seen, uint64_
     struct api_call *call = poll->call;
     struct bytes *packed = NULL;
 
+    if (api_check_current(call)) {
+        long_poll_refuse(poll, ERR_DRAINING);
+        bytes_unref(body);
+        return;
+    }
     leave_count(poll);
     poll_add_headers(poll, seen, base, complete);
     if (body->len >= GZIP_WORTH) {
@@ -158,14 +171,6 @@ static void answer_idle(struct poll *poll)
     feed_in_sync(&poll->feed);
     answer(poll, bytes_create(slice_of(up_to_date)), poll->feed.seen, poll->feed.base,
            true);
-}
-
-static void long_poll_refuse(struct poll *poll, enum err error)
-{
-    struct api_call *call = poll->call;
-    leave_count(poll);
-    end_call(poll);
-    api_reply_error(call, error);
 }
 
 /* ---- functions of the feed ---- */
@@ -366,8 +371,10 @@ static void start(struct poll *poll)
         refetch(poll);
         return;
     }
-    enum err refused = open_view(poll, &view);
+    enum err refused = api_check_current(call);
 
+    if (!refused)
+        refused = open_view(poll, &view);
     if (!refused && (refused = take_place(poll)))
         view_release(view);
     if (refused) {

@@ -126,7 +126,7 @@ static bool waits_to_begin(struct opening *opening)
     struct environment *env = opening->socket->feed.env;
     if (environment_may_serve(env))
         return false;
-    certainty_confirm(env->certainty, &opening->certain);
+    certainty_confirm(env->certainty, &opening->certain, &env->reaches);
     set_timer(opening);
     return true;
 }

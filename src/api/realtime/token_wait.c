@@ -15,7 +15,7 @@ struct token_waiting *token_wait_begin(struct certainty *certainty, struct slice
     wait->until = loop_now_ms(certainty->loop) + TOKEN_WAIT_MS;
     certainty_waiter_init(&wait->confirming, fn);
     token_wait_add(wait, text);
-    certainty_confirm(certainty, &wait->confirming);
+    certainty_confirm(certainty, &wait->confirming, NULL);
     return wait;
 }
 

@@ -191,6 +191,9 @@ const char *api_why_refused(const struct api_call *call);
 /* Returns ERR_DRAINING while the gateway refuses the call. */
 enum err api_check_ready(struct api_call *call);
 
+/* Returns ERR_DRAINING while the memory of the call's environment is too old to be shown. */
+enum err api_check_current(struct api_call *call);
+
 /* Returns ERR_DRAINING if the gateway does not lead, or cannot be certain that it does. A
  * gateway that drains leads until it has handed the lead over. */
 enum err api_check_lead(const struct api *api, struct failure *why);

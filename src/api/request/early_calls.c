@@ -17,8 +17,9 @@ enum {
 struct early_call {
     struct early_calls *all;
     struct api_call *call;
+    struct environment *env; /* whose runs have to be confirmed; held. NULL: none */
     struct timer timer;
-    struct certainty_waiter confirming; /* linked while it waits for that */
+    struct certainty_waiter confirming;
     bool complete;
     bool is_known;    /* its credential was accepted */
     struct list link; // early_calls::held or ::confirmed
@@ -40,6 +41,8 @@ static struct api_call *let_go(struct early_call *early)
     struct api_call *call = early->call;
     timers_clear(loop_timers(early->all->loop), &early->timer);
     certainty_forget(&early->confirming);
+    if (early->env)
+        environment_release(early->env);
     list_remove(&early->link);
     early->all->count -= !early->is_known;
     call->early = NULL;
@@ -58,7 +61,7 @@ static void enter(struct early_call *early)
 static void on_time(struct timer *timer)
 {
     struct early_call *early = container_of(timer, struct early_call, timer);
-    early->call->is_unconfirmed = !list_empty(&early->confirming.link);
+    early->call->is_unconfirmed = certainty_waits(&early->confirming);
     enter(early);
 }
 
@@ -175,6 +178,13 @@ void early_calls_end(struct early_calls *calls)
 
 /* ---- until memory is confirmed ---- */
 
+static void confirm(struct early_calls *calls, struct early_call *early)
+{
+    struct environment *env = early->env;
+    certainty_confirm(calls->certainty, &early->confirming, env ? &env->reaches : NULL);
+    loop_set_timer(calls->loop, &early->timer, calls->kind, CONFIRM_MS);
+}
+
 /* Forgets what the call will find again: its credential may have ended meanwhile. */
 static void begin_again(struct api_call *call)
 {
@@ -203,12 +213,14 @@ bool api_confirm(struct api_call *call)
     }
     struct early_call *early = early_call_create(calls, call, &calls->confirmed);
     early->complete = call->is_admitted;
+    early->env = call->env;
+    if (early->env)
+        environment_hold(early->env);
     call->is_confirmed = true;
     begin_again(call);
     if (!early->complete)
         http_body_pause(call->x);
-    certainty_confirm(calls->certainty, &early->confirming);
-    loop_set_timer(calls->loop, &early->timer, calls->kind, CONFIRM_MS);
+    confirm(calls, early);
     return true;
 }
 

@@ -149,10 +149,12 @@ static bool is_served(const struct api_call *call)
     return (api->may_lead_soon || api->serves_on) && (!call->route || call->route->follows);
 }
 
+static const char unconfirmed[] = "it cannot confirm that its data is current";
+
 const char *api_why_refused(const struct api_call *call)
 {
     if (call->is_unconfirmed)
-        return "it cannot confirm that its data is current";
+        return unconfirmed;
     return is_served(call) ? api_doubt(call->api) : api_not_ready(call->api);
 }
 
@@ -162,6 +164,13 @@ enum err api_check_ready(struct api_call *call)
     if (!reason)
         return OK;
     return explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", reason);
+}
+
+enum err api_check_current(struct api_call *call)
+{
+    if (!environment_is_late(call->env))
+        return OK;
+    return explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", unconfirmed);
 }
 
 enum err api_check_lead(const struct api *api, struct failure *why)

@@ -30,6 +30,7 @@ void reaches_init(struct reaches *reaches, struct loop *loop, const uint64_t *ap
 {
     reaches->loop = loop;
     reaches->applied = applied;
+    reaches->shown_until = INT64_MAX;
     reaches->calling.fn = call_some;
     list_init(&reaches->calling.link);
     list_init(&reaches->waiting);

@@ -5,7 +5,10 @@
  *
  * The store may be ahead of memory by commits that are not applied yet. At a gateway that
  * follows, it may be so for long. A run that has changed since is in neither of both, if it
- * has left memory. */
+ * has left memory.
+ *
+ * Changes of an environment may wait at a gateway that follows, while those of others are
+ * applied. Its memory then lacks what has arrived, and may not be shown for ever. */
 #pragma once
 
 #include "base/loop.h"
@@ -21,11 +24,20 @@ struct reach {
 struct reaches {
     struct loop *loop;
     const uint64_t *applied; /* every change up to here is in memory */
+    uint64_t arrived;        /* up to here, changes are in memory or wait at this gateway */
+    int64_t shown_until;     /* loop_boot_ms; INT64_MAX: no change waits */
     struct list waiting;     // reach::link
     struct deferred calling;
 };
 
 void reaches_init(struct reaches *reaches, struct loop *loop, const uint64_t *applied);
+
+/* Returns true if memory is too old to be shown, because changes have waited for too long. */
+static inline bool reaches_are_late(const struct reaches *reaches)
+{
+    return reaches->shown_until != INT64_MAX &&
+           loop_boot_ms(reaches->loop) >= reaches->shown_until;
+}
 
 /* Requires that none is left. */
 void reaches_finish(struct reaches *reaches);

@@ -1,6 +1,36 @@
 /* certainty.c - calls waiters in order of arrival, over several turns if need be. */
 #include "core/live/certainty.h"
 
+static void call_soon(struct certainty *certainty)
+{
+    if (!list_empty(&certainty->waiting))
+        loop_defer(certainty->loop, &certainty->deferred);
+}
+
+/* Memory has the changes that the waiter lacked. */
+static void on_reached(struct reach *reach)
+{
+    struct certainty_waiter *waiter = container_of(reach, struct certainty_waiter, reach);
+    list_append(&waiter->certainty->waiting, &waiter->link);
+    call_soon(waiter->certainty);
+}
+
+/* Memory that is late waits for the next call, and changes that have arrived for memory. */
+static void call(struct certainty *certainty, struct certainty_waiter *waiter)
+{
+    struct reaches *reaches = waiter->reaches;
+    if (reaches && reaches_are_late(reaches)) {
+        list_append(&certainty->waiting, &waiter->link);
+        return;
+    }
+    waiter->reaches = NULL;
+    waiter->reach.seq = reaches ? reaches->arrived : 0;
+    if (reaches && waiter->reach.seq > *reaches->applied)
+        reach_wait(reaches, &waiter->reach);
+    else
+        waiter->fn(waiter);
+}
+
 static void call_some(struct deferred *deferred)
 {
     struct certainty *certainty = container_of(deferred, struct certainty, deferred);
@@ -10,22 +40,13 @@ static void call_some(struct deferred *deferred)
     if (!certainty_holds(certainty))
         return; /* they are called at the end of the new doubt */
     list_move_all(&due, &certainty->waiting);
-    while (!list_empty(&due) && timeslice_left(&timeslice)) {
-        struct certainty_waiter *waiter =
-            container_of(list_take(&due), struct certainty_waiter, link);
-        waiter->fn(waiter);
-    }
+    while (!list_empty(&due) && timeslice_left(&timeslice))
+        call(certainty, container_of(list_take(&due), struct certainty_waiter, link));
     if (list_empty(&due))
         return;
     list_move_all(&due, &certainty->waiting); /* those that wait again come last */
     list_move_all(&certainty->waiting, &due);
     loop_defer(certainty->loop, deferred);
-}
-
-static void call_soon(struct certainty *certainty)
-{
-    if (!list_empty(&certainty->waiting))
-        loop_defer(certainty->loop, &certainty->deferred);
 }
 
 /* On a slow connection, a question in each turn would be too many. */
@@ -89,19 +110,24 @@ void certainty_waiter_init(struct certainty_waiter *waiter,
                            void (*fn)(struct certainty_waiter *waiter))
 {
     waiter->fn = fn;
+    waiter->reaches = NULL;
+    reach_init(&waiter->reach, on_reached);
     list_init(&waiter->link);
 }
 
 void certainty_wait(struct certainty *certainty, struct certainty_waiter *waiter)
 {
-    if (list_empty(&waiter->link))
+    if (!certainty_waits(waiter))
         list_append(&certainty->waiting, &waiter->link);
 }
 
-void certainty_confirm(struct certainty *certainty, struct certainty_waiter *waiter)
+void certainty_confirm(struct certainty *certainty, struct certainty_waiter *waiter,
+                       struct reaches *reaches)
 {
-    if (!list_empty(&waiter->link))
+    if (certainty_waits(waiter))
         return;
+    waiter->certainty = certainty;
+    waiter->reaches = reaches;
     if (certainty_asks(certainty)) {
         list_append(&certainty->unasked, &waiter->link);
         ask_soon(certainty);
@@ -113,6 +139,8 @@ void certainty_confirm(struct certainty *certainty, struct certainty_waiter *wai
 
 void certainty_forget(struct certainty_waiter *waiter)
 {
+    waiter->reaches = NULL;
+    reach_forget(&waiter->reach);
     list_remove(&waiter->link);
 }
 

@@ -13,10 +13,12 @@
  *
  *   confirm ─► unasked ──end of the turn: one question──► asked ──answered──► waiting ─► called
  *                                                                   in doubt: stays there
- */
+ *
+ * If changes of the environment that it is about have arrived, but wait (core/changes/reach.h),
+ * it is called once these are in memory, too. */
 #pragma once
 
-#include "base/loop.h"
+#include "core/changes/reach.h"
 
 enum {
     CERTAINTY_QUESTIONS = 64, /* without an answer; the next one waits for one */
@@ -28,8 +30,11 @@ enum {
 /* Embedded by an owner that waits for certainty. */
 struct certainty_waiter {
     void (*fn)(struct certainty_waiter *waiter);
-    uint64_t number;  /* of its question, while it is in certainty::asked */
-    struct list link; // certainty::unasked, ::asked or ::waiting; linked while it waits
+    struct certainty *certainty; /* while it waits */
+    struct reaches *reaches;     /* of the environment that it has to confirm; NULL: none */
+    struct reach reach;          /* for changes of it that wait */
+    uint64_t number;             /* of its question, while it is in certainty::asked */
+    struct list link;            // certainty::unasked, ::asked or ::waiting
 };
 
 struct certainty {
@@ -75,11 +80,18 @@ void certainty_waiter_init(struct certainty_waiter *waiter,
 void certainty_wait(struct certainty *certainty, struct certainty_waiter *waiter);
 
 /* Calls the waiter's fn once, on the loop, when memory is certain and has everything that
- * the leader had applied at some moment after this call. Without certainty_asks, memory has
- * it already. Does nothing if it is waiting already. */
-void certainty_confirm(struct certainty *certainty, struct certainty_waiter *waiter);
+ * the leader had applied at some moment after this call: all accounts, and all runs of the
+ * environment of reaches. NULL: no run is needed. Without certainty_asks, memory has it already.
+ * Does nothing if it is waiting already. */
+void certainty_confirm(struct certainty *certainty, struct certainty_waiter *waiter,
+                       struct reaches *reaches);
 
-/* Does nothing if it is not waiting. */
+static inline bool certainty_waits(const struct certainty_waiter *waiter)
+{
+    return !list_empty(&waiter->link) || reach_waits(&waiter->reach);
+}
+
+/* Does nothing if it is not waiting. Call it before the environment is destroyed. */
 void certainty_forget(struct certainty_waiter *waiter);
 
 /* The doubt has ended: calls the waiters, as many per turn as there is time for. A waiter

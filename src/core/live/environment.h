@@ -157,11 +157,18 @@ static inline uint64_t environment_evaluated(const struct environment *env)
     return env->evaluation.count ? env->evaluation.first - 1 : env->applied;
 }
 
+/* Returns true if memory is too old to be shown, although that of other environments is not. */
+static inline bool environment_is_late(const struct environment *env)
+{
+    return reaches_are_late(&env->reaches);
+}
+
 /* Returns false if another process may have written since, so that nothing may be reported
  * as in sync. */
 static inline bool environment_is_certain(const struct environment *env)
 {
-    return !env->certainty || certainty_holds(env->certainty);
+    return (!env->certainty || certainty_holds(env->certainty)) &&
+           !environment_is_late(env);
 }
 
 /* Returns true if another gateway decides about the runs, and memory may lag. */

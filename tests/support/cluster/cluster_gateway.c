@@ -35,7 +35,7 @@ bool cluster_gateway_is_certain(const struct cluster_gateway *gateway)
 {
     if (gateway->must_forget || gateway->must_restart)
         return false;
-    return gateway->memory == MEMORY_READY &&
+    return gateway->memory == MEMORY_READY && !environment_is_late(gateway->env) &&
            (cluster_gateway_leads(gateway) ||
             cluster_replication_trusts(&gateway->replication));
 }
@@ -75,7 +75,8 @@ bool cluster_gateway_is_answered(const struct cluster_gateway *gateway, uint64_t
         return true;
     if (has_fault(FAULT_EARLY_SNAPSHOT))
         return true;
-    return question && gateway->replication.replica.answered >= question;
+    return question && gateway->replication.replica.answered >= question &&
+           gateway->env->applied >= gateway->env->reaches.arrived;
 }
 
 /* ---- memory ---- */

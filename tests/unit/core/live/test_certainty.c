@@ -10,6 +10,8 @@ struct scene {
     struct certainty certainty;
     bool is_certain;
     uint64_t asked;
+    struct reaches reaches; /* of an environment */
+    uint64_t applied;
     struct called {
         struct certainty_waiter waiter;
         unsigned times;
@@ -42,6 +44,7 @@ static int open_scene(void **state)
     for (int i = 0; i < WAITERS; i++)
         certainty_waiter_init(&scene.called[i].waiter, on_called);
     certainty_follow(&scene.certainty, true);
+    reaches_init(&scene.reaches, scene.loop, &scene.applied);
     *state = &scene;
     return 0;
 }
@@ -52,13 +55,14 @@ static int close_scene(void **state)
     for (int i = 0; i < WAITERS; i++)
         certainty_forget(&scene->called[i].waiter);
     certainty_finish(&scene->certainty);
+    reaches_finish(&scene->reaches);
     loop_destroy(scene->loop);
     return 0;
 }
 
 static void confirm(struct scene *scene, int i)
 {
-    certainty_confirm(&scene->certainty, &scene->called[i].waiter);
+    certainty_confirm(&scene->certainty, &scene->called[i].waiter, NULL);
 }
 
 /* Returns how often waiter i was called by now. */
@@ -198,6 +202,63 @@ static void forgotten_waiter_is_not_called(void **state)
     assert_int_equal(called(scene, 1), 0);
 }
 
+/* ---- changes that have arrived, but wait ---- */
+
+static void confirm_runs(struct scene *scene, int i)
+{
+    certainty_confirm(&scene->certainty, &scene->called[i].waiter, &scene->reaches);
+    called(scene, i);
+    certainty_answered(&scene->certainty, scene->asked);
+}
+
+static void reach(struct scene *scene, uint64_t seq)
+{
+    scene->applied = seq;
+    reaches_note(&scene->reaches);
+}
+
+static void changes_that_have_arrived_are_waited_for(void **state)
+{
+    struct scene *scene = *state;
+    scene->reaches.arrived = 5;
+    confirm_runs(scene, 0);
+    assert_int_equal(called(scene, 0), 0);
+    assert_true(certainty_waits(&scene->called[0].waiter));
+    scene->reaches.arrived = 9; /* later ones need not be in memory */
+    reach(scene, 5);
+    assert_int_equal(called(scene, 0), 1);
+    confirm(scene, 1); /* for the accounts */
+    called(scene, 1);
+    certainty_answered(&scene->certainty, scene->asked);
+    assert_int_equal(called(scene, 1), 1);
+}
+
+static void memory_that_is_late_is_not_confirmed(void **state)
+{
+    struct scene *scene = *state;
+    scene->reaches.shown_until = loop_boot_ms(scene->loop);
+    confirm_runs(scene, 0);
+    assert_int_equal(called(scene, 0), 0);
+    scene->reaches.arrived = 5;
+    scene->reaches.shown_until = INT64_MAX;
+    certainty_return(&scene->certainty);
+    assert_int_equal(called(scene, 0), 0);
+    reach(scene, 5);
+    assert_int_equal(called(scene, 0), 1);
+}
+
+static void forgotten_waiter_reaches_nothing(void **state)
+{
+    struct scene *scene = *state;
+    scene->reaches.arrived = 5;
+    confirm_runs(scene, 0);
+    called(scene, 0);
+    certainty_forget(&scene->called[0].waiter);
+    assert_false(certainty_waits(&scene->called[0].waiter));
+    reach(scene, 5);
+    assert_int_equal(called(scene, 0), 0);
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, open_scene, close_scene)
 
 int main(void)
@@ -213,6 +274,9 @@ int main(void)
         CASE(gateway_that_takes_the_lead_needs_no_answer),
         CASE(leader_confirms_without_a_question),
         CASE(forgotten_waiter_is_not_called),
+        CASE(changes_that_have_arrived_are_waited_for),
+        CASE(memory_that_is_late_is_not_confirmed),
+        CASE(forgotten_waiter_reaches_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
