@@ -21,6 +21,7 @@ CIRCLES = {
     "core/engine": [("apply", {"flight", "run_commands", "store_retry", "sweep", "waits"})],
     "net/client": [("muxer", {"relay"})],
     "net/http": [("http_reply", {"http_conn"})],
+    "core/replication": [("replica", {"replica_changes", "replica_held"})],
     "core/live": [("feed", {"catch_up", "evaluation", "hub", "watch", "windows"})],
     "api/realtime": [("socket", {"socket_openings"})],
     "api/schedules": [("schedules", {"firing", "schedule_commands"})],

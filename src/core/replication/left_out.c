@@ -16,7 +16,14 @@ struct left_out_read {
 void left_out_init(struct left_out *left_out, const struct left_out_options *options)
 {
     *left_out = (struct left_out){ .options = *options };
-    list_init(&left_out->wanted);
+    list_init(&left_out->lines);
+}
+
+void left_out_init_line(struct left_out *left_out, struct left_out_line *line)
+{
+    *line = (struct left_out_line){ .left_out = left_out, .may_read = true };
+    list_init(&line->wanted);
+    list_init(&line->link);
 }
 
 static void finish(struct left_out_read *read)
@@ -36,7 +43,7 @@ static void on_loaded(struct store_read *head, enum store_status status)
         wanted->read = NULL;
     if (wanted && (!status || status == STORE_MISSING)) {
         repl_run_fill(wanted->change, status ? NULL : &read->load.run);
-        options->filled(options->owner);
+        options->filled(options->owner, wanted->change);
     } else if (wanted) {
         options->failed(options->owner);
     }
@@ -66,42 +73,74 @@ static bool is_needed(const struct left_out *left_out, const struct left_out_cha
     return wanted->is_before || options->needs(options->owner, wanted->change);
 }
 
+static void count(struct left_out_line *line, int more)
+{
+    line->ahead += (unsigned)more;
+    line->left_out->ahead += (unsigned)more;
+}
+
+static void begin_first(struct left_out_line *line)
+{
+    const struct left_out_options *options = &line->left_out->options;
+    struct left_out_change *first =
+        container_of(list_take(&line->wanted), struct left_out_change, link);
+    first->is_begun = true;
+    count(line, 1);
+    if (is_needed(line->left_out, first)) {
+        begin_read(line->left_out, first);
+        return;
+    }
+    repl_run_fill(first->change, NULL);
+    options->filled(options->owner, first->change);
+}
+
+/* Another environment comes first if it waits already. */
+static void line_up(struct left_out_line *line)
+{
+    bool may =
+        line->may_read && line->ahead < LEFT_OUT_OF_ONE && !list_empty(&line->wanted);
+    if (!may)
+        list_remove(&line->link);
+    else if (list_empty(&line->link))
+        list_append(&line->left_out->lines, &line->link);
+}
+
 static void begin_some(struct left_out *left_out)
 {
-    while (left_out->may_read && left_out->ahead < LEFT_OUT_AHEAD &&
-           !list_empty(&left_out->wanted)) {
-        struct left_out_change *first =
-            container_of(list_take(&left_out->wanted), struct left_out_change, link);
-        first->is_begun = true;
-        left_out->ahead++;
-        if (is_needed(left_out, first))
-            begin_read(left_out, first);
-        else
-            repl_run_fill(first->change, NULL);
+    while (left_out->ahead < LEFT_OUT_AHEAD && !list_empty(&left_out->lines)) {
+        struct left_out_line *line =
+            container_of(list_take(&left_out->lines), struct left_out_line, link);
+        begin_first(line);
+        line_up(line);
     }
 }
 
-void left_out_read_on(struct left_out *left_out, bool may_read)
+void left_out_read_on(struct left_out_line *line, bool may_read)
 {
-    left_out->may_read = may_read;
-    begin_some(left_out);
+    line->may_read = may_read;
+    line_up(line);
+    begin_some(line->left_out);
 }
 
-void left_out_add(struct left_out *left_out, struct left_out_change *wanted)
+void left_out_add(struct left_out_line *line, struct left_out_change *wanted)
 {
-    list_append(&left_out->wanted, &wanted->link);
-    begin_some(left_out);
+    wanted->line = line;
+    list_append(&line->wanted, &wanted->link);
+    line_up(line);
+    begin_some(line->left_out);
 }
 
-void left_out_forget(struct left_out *left_out, struct left_out_change *wanted)
+void left_out_forget(struct left_out_change *wanted)
 {
+    struct left_out_line *line = wanted->line;
     if (!wanted->change)
         return;
     list_remove(&wanted->link);
     if (wanted->read)
         wanted->read->wanted = NULL;
     if (wanted->is_begun)
-        left_out->ahead--;
+        count(line, -1);
     *wanted = (struct left_out_change){ 0 };
-    begin_some(left_out);
+    line_up(line);
+    begin_some(line->left_out);
 }

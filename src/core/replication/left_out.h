@@ -7,22 +7,24 @@
  * packets that no later change can replace are left out: payloads, but not of delayed runs, whose
  * debounce may replace them; outputs and errors of settled runs; no metadata.
  *
- * Reads begin in the order of the changes. At most LEFT_OUT_AHEAD changes are being read or
- * wait, filled, for those before them. */
+ * Reads of an environment begin in the order of its changes, and environments take turns. At
+ * most LEFT_OUT_AHEAD changes are being read or wait, filled, to be applied, LEFT_OUT_OF_ONE of
+ * one environment. */
 #pragma once
 
 #include "base/list.h"
 #include "core/replication/frames.h"
 
-enum { LEFT_OUT_AHEAD = 16 };
+enum { LEFT_OUT_AHEAD = 16, LEFT_OUT_OF_ONE = 8 };
 
 /* A change that lacks packets. Embedded, zeroed; stays at its place until left_out_forget. */
 struct left_out_change {
     struct repl_run *change; /* borrowed */
     bool is_before;          /* of REPL_BEFORE, which memory needs whatever its position */
+    struct left_out_line *line;
     struct left_out_read *read; /* in progress; NULL: none */
     bool is_begun;              /* counted in left_out::ahead */
-    struct list link;           // left_out::wanted
+    struct list link;           // left_out_line::wanted
 };
 
 struct left_out_options {
@@ -30,33 +32,45 @@ struct left_out_options {
     /* Returns false if memory has the change already, so that its packets are not needed. Not
      * called for left_out_change::is_before. */
     bool (*needs)(void *owner, const struct repl_run *change);
-    /* A change was filled. */
-    void (*filled)(void *owner);
+    /* A change was filled. Without a read, this is called inside of the functions below. */
+    void (*filled)(void *owner, const struct repl_run *change);
     /* The database cannot be read. The change still lacks its packets. */
     void (*failed)(void *owner);
     void *owner;
 };
 
-struct left_out {
-    struct left_out_options options;
+/* The changes of one environment that lack packets. */
+struct left_out_line {
+    struct left_out *left_out;
     struct list wanted; // left_out_change::link
     bool may_read;      /* left_out_read_on */
     unsigned ahead;     /* changes that are being read, or were filled and not forgotten */
+    struct list link;   // left_out::lines; linked while another one may be read
+};
+
+struct left_out {
+    struct left_out_options options;
+    struct list lines; // left_out_line::link; the next one to read first
+    unsigned ahead;    /* of all lines */
     unsigned reading;
 };
 
 void left_out_init(struct left_out *left_out, const struct left_out_options *options);
 
-/* Reads begin only while this is true: memory has to be up to date for options.needs. */
-void left_out_read_on(struct left_out *left_out, bool may_read);
+/* The line may read. */
+void left_out_init_line(struct left_out *left_out, struct left_out_line *line);
 
-/* The change of wanted, which the caller has set, lacks a packet. If it has to be read, filled
- * or failed of the options follows, later. Otherwise the change is filled without a call. */
-void left_out_add(struct left_out *left_out, struct left_out_change *wanted);
+/* Reads of the line begin only while this is true: memory has to be up to date for
+ * options.needs. */
+void left_out_read_on(struct left_out_line *line, bool may_read);
+
+/* The change of wanted, which the caller has set, lacks a packet. filled or failed of the
+ * options follows. */
+void left_out_add(struct left_out_line *line, struct left_out_change *wanted);
 
 /* Call it once the change is applied or given up. A read that is in progress ends unused.
  * Does nothing if it was not added. */
-void left_out_forget(struct left_out *left_out, struct left_out_change *wanted);
+void left_out_forget(struct left_out_change *wanted);
 
 /* Returns true if no read is in progress. */
 static inline bool left_out_is_idle(const struct left_out *left_out)

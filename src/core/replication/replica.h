@@ -15,6 +15,9 @@
  * longer than its leader, however long the beat was on the way and however long this process
  * was suspended.
  *
+ * Changes of an environment that have to wait are held, and those of others are applied
+ * (replica_held.c). If too many are held, this environment alone catches up from the database.
+ *
  * Memory outlives connections: the next one continues from it. */
 #pragma once
 
@@ -28,6 +31,10 @@ enum {
     REPLICA_SILENCE_MS = 10 * 1000, /* without a beat, the connection is ended */
     REPLICA_AHEAD_MS = 10 * 1000,   /* the same, if the stream does not reach memory */
     REPLICA_WAITING_MAX = 64 << 20, /* bytes of frames that wait, in memory */
+    /* Frames of one environment that are held: bytes, and changes of runs, of which the database
+     * reads about as many at once. */
+    REPLICA_HELD_BYTES = 8 << 20,
+    REPLICA_HELD_CHANGES = 1000,
 };
 
 enum replica_state {
@@ -84,6 +91,15 @@ struct followed {
     uint64_t stream;           /* the leader has applied this much, by the frames so far */
     bool is_ahead;             /* stream is below item.target: counted in replica::ahead */
     int64_t floor;             /* of the environment, as last reported */
+
+    struct run before;      /* of REPL_BEFORE; its id is "": none */
+    uint64_t purged_at;     /* environment_purge */
+    struct frame_line held; /* its frames that wait while those of others are applied */
+    bool is_alone;     /* not shown: it is read from the database, or was, and is ahead */
+    bool is_catching;  /* it is being read; nothing of it is applied */
+    uint64_t missed;   /* changes that were given up, and that memory lacks */
+    int64_t landed_at; /* loop_boot_ms; when it was read */
+    struct list link;  // replica::ready
 };
 
 struct replica {
@@ -110,9 +126,9 @@ struct replica {
     uint64_t accounts_applied; /* changes of environment 0 that memory has for sure */
     uint64_t accounts_target;  /* the same, once they were read */
     struct waiting_frames waiting;
+    struct list ready;        // followed::link; held frames of these may be applied
+    unsigned alone;           /* environments that are (followed::is_alone) */
     struct deferred applying; /* applies waiting frames in time slices */
-    struct run before;        /* of REPL_BEFORE; its id is "": none */
-    uint64_t purged_at;       /* environment_purge */
     uint64_t asked;           /* number of the last ask */
     int64_t asked_at[REPLICA_ASKS];
     int64_t ask_at, heard_at; /* heard_at: the last beat, or an earlier step */

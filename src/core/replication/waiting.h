@@ -1,50 +1,77 @@
-/* waiting.h - frames that wait to be applied, in their order.
+/* waiting.h - frames that wait to be applied.
  *
- * They wait while memory catches up, for time slices, and for packets that were left out
- * (left_out.h). */
+ *   of all:            in_order: [ change of A │ beat │ change of B … ]
+ *   of one environment:    held: [ change of A, which lacks a packet │ change of A … ]
+ *
+ * All wait while memory catches up, and for time slices. Those of one environment also wait for
+ * packets that were left out (left_out.h) and for its windows, while those of others are
+ * applied. */
 #pragma once
 
 #include "core/replication/left_out.h"
 
 struct waiting_frame {
     struct repl_frame frame;
-    size_t bytes;                    /* in memory */
-    struct left_out_change left_out; /* of a run */
-    struct list link;                // waiting::frames
+    size_t bytes;  /* in memory */
+    int64_t until; /* while it is held: how long memory without it is shown */
+    struct left_out_change left_out; /* of a run, while it is held */
+    struct list link;                // frame_line::frames
+};
+
+struct frame_line {
+    struct list frames; // waiting_frame::link
+    size_t bytes, changes;
+    struct left_out_line left_out;
 };
 
 struct waiting_frames {
-    struct list frames;    // waiting_frame::link
-    size_t bytes, changes; /* of all of them */
+    struct frame_line in_order;
+    size_t bytes, changes; /* of all lines; changes also of frames that were given up */
     struct left_out left_out;
 };
 
 void waiting_init(struct waiting_frames *waiting, const struct left_out_options *options);
 
-/* Takes ownership of the frame's content, which had that many bytes on the wire. */
-void waiting_add(struct waiting_frames *waiting, const struct repl_frame *frame,
-                 size_t bytes);
+/* Initializes the line of an environment. */
+void waiting_init_line(struct waiting_frames *waiting, struct frame_line *line);
 
-static inline bool waiting_is_empty(const struct waiting_frames *waiting)
+/* Takes ownership of the frame's content, which had that many bytes on the wire. Add the result
+ * to a line. */
+struct waiting_frame *waiting_create(const struct repl_frame *frame, size_t bytes);
+
+void waiting_add(struct waiting_frames *waiting, struct waiting_frame *one);
+
+/* Adds the frame to the line of its environment. If it lacks packets, they are read. */
+void waiting_hold(struct waiting_frames *waiting, struct frame_line *line,
+                  struct waiting_frame *one);
+
+static inline bool frame_line_is_empty(const struct frame_line *line)
 {
-    return list_empty(&waiting->frames);
+    return list_empty(&line->frames);
 }
 
-/* Returns true if there is a frame, and the first one lacks no packet. */
-bool waiting_is_ready(const struct waiting_frames *waiting);
+/* Returns true if no line has a frame. */
+static inline bool waiting_is_empty(const struct waiting_frames *waiting)
+{
+    return !waiting->bytes;
+}
 
-/* Removes and returns the first frame, for waiting_put_back or waiting_destroy. Requires
- * waiting_is_ready. */
-struct waiting_frame *waiting_take(struct waiting_frames *waiting);
+/* Returns the first frame; NULL: there is none. */
+struct waiting_frame *frame_line_first(const struct frame_line *line);
 
-/* The frame is the first one again. */
-void waiting_put_back(struct waiting_frames *waiting, struct waiting_frame *first);
+/* Removes and returns the first frame, for waiting_put_back or waiting_destroy. Requires that
+ * there is one. */
+struct waiting_frame *waiting_take(struct waiting_frames *waiting, struct frame_line *line);
+
+/* The frame is the first one of its line again. */
+void waiting_put_back(struct waiting_frames *waiting, struct frame_line *line,
+                      struct waiting_frame *first);
 
 /* Frees a frame that was taken. */
-void waiting_destroy(struct waiting_frames *waiting, struct waiting_frame *taken);
+void waiting_destroy(struct waiting_frame *taken);
 
-/* Frees all frames. */
-void waiting_clear(struct waiting_frames *waiting);
+/* Frees all frames of the line. */
+void waiting_clear(struct waiting_frames *waiting, struct frame_line *line);
 
 /* Returns true if the frame lacks a packet, so that it has to wait. */
 bool waiting_lacks(const struct repl_frame *frame);

@@ -40,7 +40,7 @@ const struct cluster_fault_row cluster_faults[FAULT_COUNT] = {
                                 "a poll gets", 120, 40 },
     [FAULT_KEEPS_PURGED] = { "keeps_purged",
                              "a follower below the purged position catches up",
-                             "does not have", 1, 40 },
+                             "does not have", 42, 40 },
     [FAULT_PAGE_AHEAD] = { "page_ahead",
                            "a page of the store is used before its changes are applied",
                            "a poll gets|at sync", 1, 40 },

@@ -113,7 +113,8 @@ static void give_up(void *owner, const char *why)
 
 static struct environment *find(void *owner, uint32_t number)
 {
-    return number == WORLD_ENV ? ((struct replication_scene *)owner)->copy : NULL;
+    const struct replication_scene *scene = owner;
+    return number == WORLD_ENV ? scene->copy : number == OTHER_ENV ? scene->other : NULL;
 }
 
 static enum err take_document(void *owner, const struct document *document,
@@ -245,6 +246,8 @@ static void begin_follower(struct replication_scene *scene)
                                        .owner = scene };
     scene->copy = environment_create(world->loop, world->store, WORLD_ENV, "env_copy",
                                      false, 64 << 20, 100);
+    scene->other = environment_create(world->loop, world->store, OTHER_ENV, "env_other",
+                                      false, 64 << 20, 100);
     replica_init(&scene->replica, world->loop, world->store, &options);
 }
 
@@ -287,6 +290,7 @@ int close_replication_scene(void **state)
     replica_finish(&scene->replica);
     source_finish(&scene->source);
     environment_destroy(scene->copy);
+    environment_destroy(scene->other);
     world_destroy(scene->world);
     free(scene);
     return 0;

@@ -10,7 +10,7 @@
 #include "tests/support/world/reader.h"
 #include "tests/support/world/world.h"
 
-enum { LEFT_MS = 4000, SMALL_MEMORY = 16 * 1024, PACKET = 600 };
+enum { OTHER_ENV = WORLD_ENV + 1, LEFT_MS = 4000, SMALL_MEMORY = 16 * 1024, PACKET = 600 };
 
 struct sent_frame {
     struct repl_frame frame;
@@ -23,6 +23,7 @@ struct replication_scene {
     struct source_follower follower;
     struct replica replica;
     struct environment *copy;
+    struct environment *other;          /* of OTHER_ENV, which only the follower has */
     struct list to_follower, to_leader; // sent_frame::link
     int64_t left_ms;                    /* of the leader */
     bool is_slow;                       /* source_options::is_slow */

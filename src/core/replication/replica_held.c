@@ -1,0 +1,329 @@
+/* replica_held.c - holds the frames of one environment while those of others are applied.
+ *
+ *   its frame lacks a packet, or its windows are full ──► held ──► applied, once it may be
+ *        ▲                                                 │
+ *        │                                                 │ too much is held
+ *        │ the stream has reached                          ▼
+ *   ahead of the stream ◄── nothing was missed ── alone: what is held is given up, and memory is
+ *                                                 brought to the state of the database
+ *
+ * Beats are applied although frames are held, so memory of an environment may lack what had
+ * arrived before a beat. So `reaches` of the environment knows how far the frames are that
+ * have arrived, and until when memory without them may be shown: as long as the last beat before
+ * them permits. Alone, it is not shown. */
+#include "core/replication/replica_parts.h"
+
+#include "base/log.h"
+
+/* Returns the environment of the frame; NULL: it is not of an environment in memory. */
+static struct followed *followed_by(const struct replica *replica,
+                                    const struct repl_frame *frame)
+{
+    uint32_t number = ENV_INSTALLATION;
+    switch (frame->kind) {
+    case REPL_BEFORE:
+    case REPL_CHANGE: number = frame->run.env; break;
+    case REPL_PASSED: number = frame->passed.env; break;
+    case REPL_FLOOR: number = frame->floor.env; break;
+    case REPL_SUM: number = frame->sum.env; break;
+    case REPL_DROPPED: number = frame->dropped.env; break;
+    default: break;
+    }
+    struct followed *followed = replica_find(replica, number);
+    return followed && followed->item.env ? followed : NULL;
+}
+
+/* Returns true if the windows of the environment have yet to evaluate many changes. */
+static bool is_blocked(const struct followed *followed, const struct repl_frame *frame)
+{
+    const struct environment *env = followed->item.env;
+    return frame->kind == REPL_CHANGE && frame->run.seq > env->applied &&
+           evaluation_is_full(&env->evaluation);
+}
+
+bool replica_must_hold(const struct replica *replica, const struct repl_frame *frame)
+{
+    const struct followed *followed = followed_by(replica, frame);
+    return followed && (followed->is_catching || !frame_line_is_empty(&followed->held) ||
+                        waiting_lacks(frame) || is_blocked(followed, frame));
+}
+
+/* ---- how far memory is ---- */
+
+static int64_t shown_until(const struct followed *followed)
+{
+    const struct waiting_frame *first = frame_line_first(&followed->held);
+    if (followed->is_alone)
+        return INT64_MIN;
+    return first ? first->until : INT64_MAX;
+}
+
+/* Feeds that have been silent continue. */
+static void note_held(const struct followed *followed)
+{
+    struct environment *env = followed->item.env;
+    bool was_late = environment_is_late(env);
+    env->reaches.shown_until = shown_until(followed);
+    if (was_late && env->certainty && !environment_is_late(env))
+        certainty_return(env->certainty);
+}
+
+/* Returns the position of memory after the frame; 0: it does not move it. */
+static uint64_t position_after(const struct repl_frame *frame)
+{
+    if (frame->kind == REPL_CHANGE)
+        return frame->run.seq;
+    return frame->kind == REPL_PASSED ? frame->passed.to : 0;
+}
+
+static void note_arrived(const struct followed *followed, const struct repl_frame *frame)
+{
+    struct reaches *reaches = &followed->item.env->reaches;
+    uint64_t position = position_after(frame);
+    if (reaches->arrived < position)
+        reaches->arrived = position;
+}
+
+/* ---- applying ---- */
+
+static bool is_ready(const struct followed *followed)
+{
+    const struct waiting_frame *first = frame_line_first(&followed->held);
+    return first && !followed->is_catching && !waiting_lacks(&first->frame);
+}
+
+static void make_ready(struct replica *replica, struct followed *followed)
+{
+    if (!is_ready(followed) || !list_empty(&followed->link))
+        return;
+    list_append(&replica->ready, &followed->link);
+    loop_defer(replica->loop, &replica->applying);
+}
+
+/* Returns false if it must be applied again, later. */
+static bool apply_first(struct replica *replica, struct followed *followed)
+{
+    struct waiting_frame *first = waiting_take(&replica->waiting, &followed->held);
+    if (is_blocked(followed, &first->frame) ||
+        !replica_apply_change(replica, &first->frame)) {
+        waiting_put_back(&replica->waiting, &followed->held, first);
+        return false;
+    }
+    waiting_destroy(first);
+    return true;
+}
+
+/* Returns false if nothing more of the environment may be applied now. */
+static bool apply_some(struct replica *replica, struct followed *followed,
+                       struct timeslice *timeslice)
+{
+    bool more = true;
+    while (is_ready(followed) && timeslice_left(timeslice) && more)
+        more = apply_first(replica, followed);
+    if (replica->state == REPLICA_FOLLOWING)
+        note_held(followed);
+    return is_ready(followed);
+}
+
+bool replica_apply_held(struct replica *replica)
+{
+    struct timeslice timeslice = loop_timeslice(replica->loop);
+    struct list again;
+    list_init(&again);
+    while (!list_empty(&replica->ready) && timeslice_left(&timeslice)) {
+        struct followed *followed =
+            container_of(list_take(&replica->ready), struct followed, link);
+        if (apply_some(replica, followed, &timeslice))
+            list_append(&again, &followed->link);
+    }
+    list_move_all(&replica->ready, &again);
+    return !list_empty(&replica->ready);
+}
+
+/* ---- alone ---- */
+
+/* The frame is one of those that memory gets from the database instead. */
+static void give_up(struct replica *replica, struct followed *followed,
+                    struct waiting_frame *one)
+{
+    uint64_t position = position_after(&one->frame);
+    if (one->frame.kind == REPL_CHANGE) {
+        replica_note_newest(replica, &one->frame.run.run);
+        followed->missed++;
+        replica->waiting.changes++;
+    }
+    waiting_destroy(one);
+    if (position)
+        replica_advance(replica, followed, position);
+}
+
+/* Nothing follows on REPL_DROPPED, which is kept. */
+static void give_up_held(struct replica *replica, struct followed *followed)
+{
+    replica_forget_before(followed);
+    followed->purged_at = 0;
+    list_remove(&followed->link);
+    left_out_read_on(&followed->held.left_out, false);
+    for (struct waiting_frame *first; (first = frame_line_first(&followed->held));) {
+        if (first->frame.kind == REPL_DROPPED)
+            return;
+        give_up(replica, followed, waiting_take(&replica->waiting, &followed->held));
+    }
+}
+
+static void add(struct replica *replica, struct followed *followed)
+{
+    followed->is_catching = true;
+    catch_up_add(&replica->catch_up, &followed->item);
+}
+
+static void begin(struct replica *replica)
+{
+    if (!replica->catch_up.is_active)
+        catch_up_begin(&replica->catch_up);
+}
+
+void replica_begin_alone(struct replica *replica, struct followed *followed,
+                         const char *why)
+{
+    followed->is_alone = followed->is_catching = true;
+    replica->alone++;
+    give_up_held(replica, followed);
+    note_held(followed);
+    add(replica, followed);
+    begin(replica);
+    if (why)
+        log_info("an environment is read again from the database", "environment",
+                 followed->item.env->id, "reason", why, NULL);
+}
+
+void replica_reach_alone(struct replica *replica, struct followed *followed)
+{
+    followed->is_alone = false;
+    replica->alone--;
+    note_held(followed);
+    replica_report_floor(replica, followed);
+}
+
+static void forget_missed(struct replica *replica, struct followed *followed)
+{
+    replica->waiting.changes -= followed->missed;
+    followed->missed = 0;
+}
+
+/* Memory is at item.target, which the stream may not have reached yet. */
+static void land(struct replica *replica, struct followed *followed)
+{
+    followed->is_catching = false;
+    followed->landed_at = loop_boot_ms(replica->loop);
+    forget_missed(replica, followed);
+    left_out_read_on(&followed->held.left_out, true);
+    if (followed->stream >= followed->item.target)
+        replica_reach_alone(replica, followed);
+    make_ready(replica, followed);
+}
+
+/* Frames that were given up meanwhile may be missing: then once more. */
+void replica_end_alone(struct replica *replica, enum store_status status)
+{
+    uint32_t at = 0;
+    if (status) {
+        replica_stop(replica, "cannot catch up from the database");
+        return;
+    }
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
+        if (!followed->is_catching)
+            continue;
+        if (followed->stream > followed->item.env->applied)
+            add(replica, followed);
+        else
+            land(replica, followed);
+    }
+    if (!list_empty(&replica->catch_up.waiting))
+        begin(replica);
+}
+
+void replica_check_alone(struct replica *replica)
+{
+    int64_t since = loop_boot_ms(replica->loop) - REPLICA_AHEAD_MS;
+    uint32_t at = 0;
+    bool is_wrong = false;
+    if (!replica->alone)
+        return;
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
+        bool is_late =
+            followed->is_alone && !followed->is_catching && followed->landed_at <= since;
+        followed->item.is_partial |= is_late;
+        is_wrong |= is_late;
+    }
+    if (is_wrong)
+        replica_stop(replica, "the leader does not get what the database has");
+}
+
+/* ---- holding ---- */
+
+static bool is_too_much(const struct replica *replica, const struct followed *followed)
+{
+    return followed->held.bytes > REPLICA_HELD_BYTES ||
+           followed->held.changes > REPLICA_HELD_CHANGES ||
+           replica->waiting.bytes > REPLICA_WAITING_MAX;
+}
+
+void replica_hold(struct replica *replica, struct repl_frame *frame, size_t bytes)
+{
+    struct followed *followed = followed_by(replica, frame);
+    struct waiting_frame *one = waiting_create(frame, bytes);
+    *frame = (struct repl_frame){ 0 };
+    one->until = replica->trust_until;
+    note_arrived(followed, &one->frame);
+    waiting_hold(&replica->waiting, &followed->held, one);
+    if (!is_too_much(replica, followed)) {
+        note_held(followed);
+        make_ready(replica, followed);
+    } else if (followed->is_catching) {
+        give_up_held(replica, followed);
+    } else {
+        replica_begin_alone(replica, followed, "too many of its changes have waited");
+    }
+}
+
+static void forget(struct replica *replica, struct followed *followed)
+{
+    waiting_clear(&replica->waiting, &followed->held);
+    forget_missed(replica, followed);
+    replica_forget_before(followed);
+    list_remove(&followed->link);
+    followed->is_alone = followed->is_catching = false;
+    followed->purged_at = 0;
+    if (!followed->item.env)
+        return;
+    followed->item.env->reaches.arrived = 0;
+    followed->item.env->reaches.shown_until = INT64_MAX;
+}
+
+/* No read begins meanwhile. */
+void replica_forget_held(struct replica *replica)
+{
+    uint32_t at = 0;
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
+        left_out_read_on(&followed->held.left_out, false);
+    at = 0;
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
+        forget(replica, followed);
+    replica->alone = 0;
+}
+
+/* ---- packets that were left out ---- */
+
+bool replica_needs_packets(void *owner, const struct repl_run *change)
+{
+    const struct followed *followed = replica_find(owner, change->env);
+    return followed && change->seq > followed->item.env->applied;
+}
+
+void replica_note_filled(void *owner, const struct repl_run *change)
+{
+    struct followed *followed = replica_find(owner, change->env);
+    if (followed)
+        make_ready(owner, followed);
+}
