@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "tests/support/cluster/cluster.h"
 #include "tests/support/cluster/cluster_faults.h"
 #include "tests/support/cluster/cluster_troubles.h"
@@ -196,6 +197,7 @@ static int check_faults(void)
 
 int main(int argc, char **argv)
 {
+    log_configure(LOG_WARN, LOG_JSON);
     cluster_fault = argc > 1 ? cluster_fault_named(argv[1]) : FAULT_NONE;
     if (cluster_fault == FAULT_COUNT) {
         fprintf(stderr, "unknown fault \"%s\"\n", argv[1]);

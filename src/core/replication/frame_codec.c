@@ -352,6 +352,7 @@ static const struct frame_kind kinds[REPL_KINDS] = {
     [REPL_USES] = { "uses", REPL_NEEDS_NOTHING, 1, pack_uses, take_uses },
     [REPL_COMMAND] = { "command", REPL_NEEDS_NOTHING, 2, pack_command, take_command },
     [REPL_ANSWER] = { "answer", REPL_NEEDS_NOTHING, 2, pack_command, take_command },
+    [REPL_OMITTED] = { "omitted", REPL_NEEDS_KIND, 3, pack_passed, take_passed },
 };
 
 enum { HEAD_VALUES = 2 };

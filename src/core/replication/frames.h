@@ -1,8 +1,8 @@
 /* frames.h - the frames of replication between gateways, as values.
  *
  *   follower ── hello, ask, report, uses, command ─────────────────────────► leader
- *            ◄── hello, positions, before, change, document, passed, floor,
- *                beat, sum, dropped, answer, end ────────────────────────────
+ *            ◄── hello, positions, before, change, document, passed, omitted,
+ *                floor, beat, sum, dropped, answer, end ─────────────────────
  *
  * The follower opens the connection, and says hello first. The leader answers with its own
  * hello and the positions of all environments; from then on it sends everything that it
@@ -12,7 +12,7 @@
  *
  * A packet (payload, output, error, metadata) travels only in the change that wrote it. A long
  * one that no later change can replace is left out even there: the follower reads it from the
- * database (left_out.h).
+ * database (left_out.h). While a follower reads slowly, whole changes may be omitted.
  *
  * A leader of version 1 skips reports and uses, and answers no command. frame_codec.h reads and
  * writes frames as bytes. */
@@ -26,9 +26,10 @@
 
 enum {
     REPL_VERSION_LEAST = 1, /* the versions that this program speaks */
-    REPL_VERSION = 3,
+    REPL_VERSION = 4,
     REPL_VERSION_COMMANDS = 2, /* from this one on, a leader answers commands */
     REPL_VERSION_LEFT_OUT = 3, /* from this one on, a follower reads packets itself */
+    REPL_VERSION_OMITTED = 4,  /* the same for whole changes */
     REPL_POSITIONS_MAX = 1000, /* in one frame */
     REPL_USES_MAX = 20,    /* in one frame, which a leader of version 1 must take, too */
     REPL_PROGRAM_MAX = 32, /* bytes of a program's version, with the terminating zero */
@@ -60,6 +61,7 @@ enum repl_kind {
     REPL_USES,
     REPL_COMMAND,
     REPL_ANSWER,
+    REPL_OMITTED,
     REPL_KINDS
 };
 
@@ -117,7 +119,8 @@ struct repl_document {
     struct document document; /* body NULL: deleted */
 };
 
-/* The numbers from … to, which followers do not need. */
+/* The numbers from … to, which followers do not need; or, as REPL_OMITTED, which they read from the
+ * database. */
 struct repl_passed {
     uint32_t env;
     uint64_t from, to;
@@ -179,7 +182,7 @@ struct repl_frame {
         struct repl_beat beat;
         struct repl_run run; /* REPL_BEFORE, REPL_CHANGE */
         struct repl_document document;
-        struct repl_passed passed;
+        struct repl_passed passed; /* REPL_PASSED, REPL_OMITTED */
         struct store_position floor;
         struct repl_sum sum;
         struct repl_dropped dropped;

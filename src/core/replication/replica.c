@@ -162,7 +162,7 @@ static void on_time(struct timer *timer)
     }
     if (now >= replica->ask_at)
         replica_ask(replica);
-    replica_check_alone(replica);
+    replica_look_alone(replica);
     if (replica->state != REPLICA_OFF)
         arm(replica);
 }
@@ -417,13 +417,14 @@ static void on_caught_up(struct catch_up *catching, enum store_status status)
 static void add_alone(struct replica *replica, uint32_t number)
 {
     struct followed *followed = replica_followed_of(replica, number);
-    bool is_held = followed->is_alone || !frame_line_is_empty(&followed->held);
+    bool is_held =
+        followed->is_alone || followed->lacks || !frame_line_is_empty(&followed->held);
     if (is_held || number == ENV_INSTALLATION)
         replica_stop(replica, "an unexpected position");
     else if (!find_account(replica, followed, number))
         replica_stop(replica, no_account);
     else if (must_catch_up(replica, followed))
-        replica_begin_alone(replica, followed, NULL);
+        replica_begin_alone(replica, followed);
     else
         replica_report_floor(replica, followed);
 }

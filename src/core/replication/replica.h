@@ -16,7 +16,8 @@
  * was suspended.
  *
  * Changes of an environment that have to wait are held, and those of others are applied
- * (replica_held.c). If too many are held, this environment alone catches up from the database.
+ * (replica_held.c). If too many are held, or the leader omits some, this environment alone
+ * catches up from the database.
  *
  * Memory outlives connections: the next one continues from it. */
 #pragma once
@@ -95,10 +96,13 @@ struct followed {
     struct run before;      /* of REPL_BEFORE; its id is "": none */
     uint64_t purged_at;     /* environment_purge */
     struct frame_line held; /* its frames that wait while those of others are applied */
+    bool lacks;             /* frames were given up; it has to be read from the database */
+    int64_t until;          /* of the first one of them (waiting_frame::until) */
     bool is_alone;     /* not shown: it is read from the database, or was, and is ahead */
     bool is_catching;  /* it is being read; nothing of it is applied */
     uint64_t missed;   /* changes that were given up, and that memory lacks */
-    int64_t landed_at; /* loop_boot_ms; when it was read */
+    int64_t landed_at; /* when it was read; loop_boot_ms, as the next one */
+    int64_t logged_at; /* when it was logged that it is read; 0: never */
     struct list link;  // replica::ready
 };
 
@@ -127,7 +131,7 @@ struct replica {
     uint64_t accounts_target;  /* the same, once they were read */
     struct waiting_frames waiting;
     struct list ready;        // followed::link; held frames of these may be applied
-    unsigned alone;           /* environments that are (followed::is_alone) */
+    bool has_alone;           /* an environment may be (followed::is_alone, ::lacks) */
     struct deferred applying; /* applies waiting frames in time slices */
     uint64_t asked;           /* number of the last ask */
     int64_t asked_at[REPLICA_ASKS];

@@ -160,6 +160,14 @@ static void on_passed(struct replica *replica, const struct repl_passed *passed)
     replica_advance(replica, followed, passed->to);
 }
 
+/* Memory has these changes already. */
+static void on_omitted(struct replica *replica, const struct repl_passed *omitted)
+{
+    struct followed *followed = next_in(replica, omitted->env, omitted->from);
+    if (followed)
+        replica_advance(replica, followed, omitted->to);
+}
+
 void replica_report_floor(const struct replica *replica, struct followed *followed)
 {
     struct environment *env = followed->item.env;
@@ -215,8 +223,7 @@ static void on_dropped(struct replica *replica, const struct repl_dropped *dropp
         return;
     if (followed->is_ahead)
         reach(replica);
-    if (followed->is_alone)
-        replica_reach_alone(replica, followed);
+    replica_forget_alone(replica, followed);
     followed->is_on = followed->is_ahead = false;
     replica_leave(replica, followed);
 }
@@ -230,6 +237,7 @@ bool replica_apply_change(struct replica *replica, struct repl_frame *frame)
     case REPL_CHANGE: on_change(replica, &frame->run); break;
     case REPL_DOCUMENT: on_document(replica, &frame->document); break;
     case REPL_PASSED: on_passed(replica, &frame->passed); break;
+    case REPL_OMITTED: on_omitted(replica, &frame->passed); break;
     case REPL_FLOOR: return on_floor(replica, &frame->floor);
     case REPL_SUM: on_sum(replica, &frame->sum); break;
     case REPL_DROPPED: on_dropped(replica, &frame->dropped); break;

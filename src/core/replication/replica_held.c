@@ -2,10 +2,10 @@
  *
  *   its frame lacks a packet, or its windows are full ──► held ──► applied, once it may be
  *        ▲                                                 │
- *        │                                                 │ too much is held
- *        │ the stream has reached                          ▼
- *   ahead of the stream ◄── nothing was missed ── alone: what is held is given up, and memory is
- *                                                 brought to the state of the database
+ *        │                                                 │ too much is held, or the leader
+ *        │ the stream has reached                          ▼ has omitted a change
+ *   ahead of the stream ◄── alone: memory is brought ◄── lacks: frames are given up until
+ *                           to the database's state            the next look
  *
  * Beats are applied although frames are held, so memory of an environment may lack what had
  * arrived before a beat. So `reaches` of the environment knows how far the frames are that
@@ -14,6 +14,9 @@
 #include "core/replication/replica_parts.h"
 
 #include "base/log.h"
+#include "base/metrics.h"
+
+enum { LOG_AGAIN_MS = 60 * 1000 };
 
 /* Returns the environment of the frame; NULL: it is not of an environment in memory. */
 static struct followed *followed_by(const struct replica *replica,
@@ -23,7 +26,8 @@ static struct followed *followed_by(const struct replica *replica,
     switch (frame->kind) {
     case REPL_BEFORE:
     case REPL_CHANGE: number = frame->run.env; break;
-    case REPL_PASSED: number = frame->passed.env; break;
+    case REPL_PASSED:
+    case REPL_OMITTED: number = frame->passed.env; break;
     case REPL_FLOOR: number = frame->floor.env; break;
     case REPL_SUM: number = frame->sum.env; break;
     case REPL_DROPPED: number = frame->dropped.env; break;
@@ -41,11 +45,22 @@ static bool is_blocked(const struct followed *followed, const struct repl_frame 
            evaluation_is_full(&env->evaluation);
 }
 
+static bool is_omitted(const struct followed *followed, const struct repl_frame *frame)
+{
+    return frame->kind == REPL_OMITTED && frame->passed.to > followed->item.env->applied;
+}
+
 bool replica_must_hold(const struct replica *replica, const struct repl_frame *frame)
 {
     const struct followed *followed = followed_by(replica, frame);
-    return followed && (followed->is_catching || !frame_line_is_empty(&followed->held) ||
-                        waiting_lacks(frame) || is_blocked(followed, frame));
+    if (!followed)
+        return false;
+    if (followed->is_catching || !frame_line_is_empty(&followed->held))
+        return true;
+    if (followed->lacks)
+        return frame->kind != REPL_DROPPED;
+    return waiting_lacks(frame) || is_omitted(followed, frame) ||
+           is_blocked(followed, frame);
 }
 
 /* ---- how far memory is ---- */
@@ -55,6 +70,8 @@ static int64_t shown_until(const struct followed *followed)
     const struct waiting_frame *first = frame_line_first(&followed->held);
     if (followed->is_alone)
         return INT64_MIN;
+    if (followed->lacks)
+        return followed->until;
     return first ? first->until : INT64_MAX;
 }
 
@@ -73,7 +90,8 @@ static uint64_t position_after(const struct repl_frame *frame)
 {
     if (frame->kind == REPL_CHANGE)
         return frame->run.seq;
-    return frame->kind == REPL_PASSED ? frame->passed.to : 0;
+    bool is_passed = frame->kind == REPL_PASSED || frame->kind == REPL_OMITTED;
+    return is_passed ? frame->passed.to : 0;
 }
 
 static void note_arrived(const struct followed *followed, const struct repl_frame *frame)
@@ -140,9 +158,9 @@ bool replica_apply_held(struct replica *replica)
     return !list_empty(&replica->ready);
 }
 
-/* ---- alone ---- */
+/* ---- giving up ---- */
 
-/* The frame is one of those that memory gets from the database instead. */
+/* Memory gets what the frame has from the database instead. */
 static void give_up(struct replica *replica, struct followed *followed,
                     struct waiting_frame *one)
 {
@@ -152,6 +170,9 @@ static void give_up(struct replica *replica, struct followed *followed,
         followed->missed++;
         replica->waiting.changes++;
     }
+    if (!followed->lacks)
+        followed->until = one->until;
+    followed->lacks = replica->has_alone = true;
     waiting_destroy(one);
     if (position)
         replica_advance(replica, followed, position);
@@ -171,59 +192,57 @@ static void give_up_held(struct replica *replica, struct followed *followed)
     }
 }
 
-static void add(struct replica *replica, struct followed *followed)
-{
-    followed->is_catching = true;
-    catch_up_add(&replica->catch_up, &followed->item);
-}
-
-static void begin(struct replica *replica)
-{
-    if (!replica->catch_up.is_active)
-        catch_up_begin(&replica->catch_up);
-}
-
-void replica_begin_alone(struct replica *replica, struct followed *followed,
-                         const char *why)
-{
-    followed->is_alone = followed->is_catching = true;
-    replica->alone++;
-    give_up_held(replica, followed);
-    note_held(followed);
-    add(replica, followed);
-    begin(replica);
-    if (why)
-        log_info("an environment is read again from the database", "environment",
-                 followed->item.env->id, "reason", why, NULL);
-}
-
-void replica_reach_alone(struct replica *replica, struct followed *followed)
-{
-    followed->is_alone = false;
-    replica->alone--;
-    note_held(followed);
-    replica_report_floor(replica, followed);
-}
-
 static void forget_missed(struct replica *replica, struct followed *followed)
 {
     replica->waiting.changes -= followed->missed;
     followed->missed = 0;
 }
 
-/* Memory is at item.target, which the stream may not have reached yet. */
+/* ---- alone ---- */
+
+static void log_alone(const struct replica *replica, struct followed *followed)
+{
+    int64_t now = loop_boot_ms(replica->loop);
+    if (followed->logged_at && now < followed->logged_at + LOG_AGAIN_MS)
+        return;
+    followed->logged_at = now;
+    log_info("an environment is read again from the database", "environment",
+             followed->item.env->id, "reason",
+             "too many of its changes have waited, or the leader has omitted some", NULL);
+}
+
+void replica_begin_alone(struct replica *replica, struct followed *followed)
+{
+    followed->is_alone = followed->is_catching = replica->has_alone = true;
+    followed->lacks = false;
+    left_out_read_on(&followed->held.left_out, false);
+    note_held(followed);
+    catch_up_add(&replica->catch_up, &followed->item);
+    if (!replica->catch_up.is_active)
+        catch_up_begin(&replica->catch_up);
+}
+
+void replica_reach_alone(struct replica *replica, struct followed *followed)
+{
+    followed->is_alone = false;
+    note_held(followed);
+    replica_report_floor(replica, followed);
+}
+
+/* Memory is at item.target, which the stream may not have reached yet. It may lack later changes
+ * that were given up meanwhile. */
 static void land(struct replica *replica, struct followed *followed)
 {
     followed->is_catching = false;
     followed->landed_at = loop_boot_ms(replica->loop);
-    forget_missed(replica, followed);
+    if (!followed->lacks)
+        forget_missed(replica, followed);
     left_out_read_on(&followed->held.left_out, true);
     if (followed->stream >= followed->item.target)
         replica_reach_alone(replica, followed);
     make_ready(replica, followed);
 }
 
-/* Frames that were given up meanwhile may be missing: then once more. */
 void replica_end_alone(struct replica *replica, enum store_status status)
 {
     uint32_t at = 0;
@@ -231,33 +250,53 @@ void replica_end_alone(struct replica *replica, enum store_status status)
         replica_stop(replica, "cannot catch up from the database");
         return;
     }
-    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
-        if (!followed->is_catching)
-            continue;
-        if (followed->stream > followed->item.env->applied)
-            add(replica, followed);
-        else
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
+        if (followed->is_catching)
             land(replica, followed);
-    }
-    if (!list_empty(&replica->catch_up.waiting))
-        begin(replica);
 }
 
-void replica_check_alone(struct replica *replica)
+/* Returns true if the stream has not reached what was read for too long. */
+static bool is_wrong(const struct replica *replica, struct followed *followed)
 {
-    int64_t since = loop_boot_ms(replica->loop) - REPLICA_AHEAD_MS;
+    int64_t landed_ms = loop_boot_ms(replica->loop) - followed->landed_at;
+    bool is_wrong =
+        followed->is_alone && !followed->is_catching && landed_ms >= REPLICA_AHEAD_MS;
+    followed->item.is_partial |= is_wrong;
+    return is_wrong;
+}
+
+static void look(struct replica *replica, struct followed *followed)
+{
+    replica->has_alone |= followed->is_alone || followed->lacks;
+    if (!followed->lacks || followed->is_catching)
+        return;
+    log_alone(replica, followed);
+    metric_add(M_REPLICATION_ALONE, 1);
+    replica_begin_alone(replica, followed);
+}
+
+void replica_look_alone(struct replica *replica)
+{
     uint32_t at = 0;
-    bool is_wrong = false;
-    if (!replica->alone)
+    bool had_alone = replica->has_alone;
+    replica->has_alone = false;
+    if (!had_alone || replica->state != REPLICA_FOLLOWING)
         return;
     for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
-        bool is_late =
-            followed->is_alone && !followed->is_catching && followed->landed_at <= since;
-        followed->item.is_partial |= is_late;
-        is_wrong |= is_late;
+        if (is_wrong(replica, followed)) {
+            replica_stop(replica, "the leader does not get what the database has");
+            return;
+        }
+        look(replica, followed);
     }
-    if (is_wrong)
-        replica_stop(replica, "the leader does not get what the database has");
+}
+
+void replica_forget_alone(struct replica *replica, struct followed *followed)
+{
+    followed->lacks = followed->is_alone = followed->is_catching = false;
+    forget_missed(replica, followed);
+    left_out_read_on(&followed->held.left_out, true);
+    note_held(followed);
 }
 
 /* ---- holding ---- */
@@ -269,6 +308,12 @@ static bool is_too_much(const struct replica *replica, const struct followed *fo
            replica->waiting.bytes > REPLICA_WAITING_MAX;
 }
 
+/* Returns true if memory can get no further by frames. */
+static bool is_missing(const struct followed *followed, const struct repl_frame *frame)
+{
+    return (followed->lacks || frame->kind == REPL_OMITTED) && frame->kind != REPL_DROPPED;
+}
+
 void replica_hold(struct replica *replica, struct repl_frame *frame, size_t bytes)
 {
     struct followed *followed = followed_by(replica, frame);
@@ -276,15 +321,16 @@ void replica_hold(struct replica *replica, struct repl_frame *frame, size_t byte
     *frame = (struct repl_frame){ 0 };
     one->until = replica->trust_until;
     note_arrived(followed, &one->frame);
-    waiting_hold(&replica->waiting, &followed->held, one);
-    if (!is_too_much(replica, followed)) {
-        note_held(followed);
-        make_ready(replica, followed);
-    } else if (followed->is_catching) {
+    if (is_missing(followed, &one->frame)) {
         give_up_held(replica, followed);
+        give_up(replica, followed, one);
     } else {
-        replica_begin_alone(replica, followed, "too many of its changes have waited");
+        waiting_hold(&replica->waiting, &followed->held, one);
+        if (is_too_much(replica, followed))
+            give_up_held(replica, followed);
     }
+    note_held(followed);
+    make_ready(replica, followed);
 }
 
 static void forget(struct replica *replica, struct followed *followed)
@@ -293,7 +339,7 @@ static void forget(struct replica *replica, struct followed *followed)
     forget_missed(replica, followed);
     replica_forget_before(followed);
     list_remove(&followed->link);
-    followed->is_alone = followed->is_catching = false;
+    followed->lacks = followed->is_alone = followed->is_catching = false;
     followed->purged_at = 0;
     if (!followed->item.env)
         return;
@@ -310,7 +356,7 @@ void replica_forget_held(struct replica *replica)
     at = 0;
     for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
         forget(replica, followed);
-    replica->alone = 0;
+    replica->has_alone = false;
 }
 
 /* ---- packets that were left out ---- */

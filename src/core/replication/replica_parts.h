@@ -46,9 +46,8 @@ void replica_hold(struct replica *replica, struct repl_frame *frame, size_t byte
 bool replica_apply_held(struct replica *replica);
 
 /* Brings the environment to the state of the database, while others are followed. Its frames are
- * held meanwhile. why is for the log; NULL: it is not logged. */
-void replica_begin_alone(struct replica *replica, struct followed *followed,
-                         const char *why);
+ * held meanwhile; none is now. */
+void replica_begin_alone(struct replica *replica, struct followed *followed);
 
 /* The reads of replica_begin_alone have ended. */
 void replica_end_alone(struct replica *replica, enum store_status status);
@@ -56,8 +55,12 @@ void replica_end_alone(struct replica *replica, enum store_status status);
 /* The stream is at item.target of such an environment. */
 void replica_reach_alone(struct replica *replica, struct followed *followed);
 
-/* Ends the connection if the stream does not reach such an environment. */
-void replica_check_alone(struct replica *replica);
+/* Begins with environments that lack changes, a while after they were given up. Ends the
+ * connection if the stream does not reach one that was read. */
+void replica_look_alone(struct replica *replica);
+
+/* The environment leaves memory, although it may lack changes. */
+void replica_forget_alone(struct replica *replica, struct followed *followed);
 
 /* The connection has ended. */
 void replica_forget_held(struct replica *replica);

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-enum { SUMS_MS = 10 * 1000, SUMMED_AT_ONCE = 64 };
+enum { SUMS_MS = 10 * 1000, SUMMED_AT_ONCE = 64, SECOND_MS = 1000 };
 
 static void on_time(struct timer *timer);
 static void sum_some(struct deferred *summing);
@@ -30,7 +30,10 @@ void source_finish(struct source *source)
 {
     assert(list_empty(&source->followers));
     stop_sums(source);
-    free(source->summed);
+    uint32_t at = 0;
+    for (struct source_env *env; (env = slots_next(&source->envs, &at));)
+        free(env);
+    slots_finish(&source->envs);
 }
 
 static void send(struct source *source, struct source_follower *to,
@@ -50,31 +53,30 @@ static void end(struct source *source, struct source_follower *follower, const c
 /* Forgets which environments were compared: a new follower has compared none. */
 static void sum_all(struct source *source)
 {
-    for (uint32_t i = 0; i < source->summed_count; i++)
-        source->summed[i] = 0;
+    uint32_t at = 0;
+    for (struct source_env *env; (env = slots_next(&source->envs, &at));)
+        env->summed = 0;
 }
 
-static uint64_t *summed(struct source *source, uint32_t number)
+static struct source_env *env_of(struct source *source, uint32_t number)
 {
-    if (number >= source->summed_count) {
-        source->summed = mem_resize(source->summed, (number + 1) * sizeof(uint64_t));
-        while (source->summed_count <= number)
-            source->summed[source->summed_count++] = 0;
-    }
-    return &source->summed[number];
+    void **place = slots_at(&source->envs, number);
+    if (!*place)
+        *place = mem_new(struct source_env);
+    return *place;
 }
 
 static void send_sum(struct source *source, const struct environment *env)
 {
-    uint64_t *last = summed(source, env->number);
+    struct source_env *known = env_of(source, env->number);
     struct repl_frame frame = { .kind = REPL_SUM,
                                 .sum = { .env = env->number,
                                          .seq = env->applied,
                                          .count = env->unfinished,
                                          .sum = env->sum } };
-    if (*last == env->applied + 1)
+    if (known->summed == env->applied + 1)
         return;
-    *last = env->applied + 1;
+    known->summed = env->applied + 1;
     send(source, NULL, &frame);
 }
 
@@ -109,9 +111,14 @@ static void on_time(struct timer *timer)
 
 /* ---- followers ---- */
 
-static bool is_older(const struct source_follower *follower)
+static void note_version(struct source *source)
 {
-    return follower->version < REPL_VERSION_LEFT_OUT;
+    source->version = REPL_VERSION;
+    list_each (link, &source->followers) {
+        uint32_t version = container_of(link, struct source_follower, link)->version;
+        if (source->version > version)
+            source->version = version;
+    }
 }
 
 static void join(struct source *source, struct source_follower *follower)
@@ -120,10 +127,10 @@ static void join(struct source *source, struct source_follower *follower)
         arm(source);
     sum_all(source);
     follower->is_on = true;
-    source->older += is_older(follower);
     follower->joined_ms = loop_wall_ms(source->loop);
     follower->joined_at = source->changes;
     list_append(&source->followers, &follower->link);
+    note_version(source);
 }
 
 void source_leave(struct source *source, struct source_follower *follower)
@@ -131,8 +138,8 @@ void source_leave(struct source *source, struct source_follower *follower)
     if (!follower->is_on)
         return;
     follower->is_on = false;
-    source->older -= is_older(follower);
     list_remove(&follower->link);
+    note_version(source);
     if (source->options.left)
         source->options.left(source->options.owner, follower);
     if (list_empty(&source->followers))
@@ -254,15 +261,19 @@ void source_receive(struct source *source, struct source_follower *follower,
 
 /* ---- changes ---- */
 
+static bool is_slow(const struct source *source)
+{
+    const struct source_options *options = &source->options;
+    return options->is_slow && options->is_slow(options->owner);
+}
+
 /* Returns the length of the longest packet that may travel. An older follower lacks the reads
  * of the others. */
 static size_t packet_max(const struct source *source)
 {
-    const struct source_options *options = &source->options;
-    if (source->older)
+    if (source->version < REPL_VERSION_LEFT_OUT)
         return SIZE_MAX;
-    bool is_slow = options->is_slow && options->is_slow(options->owner);
-    return is_slow ? SOURCE_PACKET_SLOW : SOURCE_PACKET_MAX;
+    return is_slow(source) ? SOURCE_PACKET_SLOW : SOURCE_PACKET_MAX;
 }
 
 static bool is_longer(const struct bytes *packet, size_t most)
@@ -302,8 +313,8 @@ static void leave_out(struct run *sent, unsigned marks)
         sent->output = sent->error = NULL;
 }
 
-static void send_run(struct source *source, enum repl_kind kind, uint32_t env,
-                     const struct run *run, unsigned marks)
+static struct repl_frame make_run(const struct source *source, enum repl_kind kind,
+                                  uint32_t env, const struct run *run, unsigned marks)
 {
     struct repl_frame frame = {
         .kind = kind, .run = { .env = env, .seq = run->rev, .marks = marks, .run = *run }
@@ -312,6 +323,48 @@ static void send_run(struct source *source, enum repl_kind kind, uint32_t env,
     if (marks & REPL_PACKETS)
         frame.run.marks |= left_out(&frame.run.run, packet_max(source));
     leave_out(&frame.run.run, frame.run.marks);
+    return frame;
+}
+
+/* Returns true if the environment has sent so much in this second that its change is omitted. */
+static bool omits(struct source *source, const struct repl_run *change)
+{
+    size_t most = source->options.slow_rate ? source->options.slow_rate : SOURCE_SLOW_RATE;
+    if (source->version < REPL_VERSION_OMITTED || !is_slow(source))
+        return false;
+    struct source_env *env = env_of(source, change->env);
+    int64_t now_ms = loop_now_ms(source->loop);
+    if (now_ms - env->second_ms >= SECOND_MS)
+        *env = (struct source_env){ .summed = env->summed, .second_ms = now_ms };
+    if (env->sent >= most)
+        return true;
+    env->sent += run_packet_bytes(&change->run);
+    return false;
+}
+
+static void send_omitted(struct source *source, const struct change *change)
+{
+    struct repl_frame frame = { .kind = REPL_OMITTED,
+                                .passed = { change->env, change->seq, change->seq } };
+    send(source, NULL, &frame);
+}
+
+static void send_run(struct source *source, const struct run *before,
+                     const struct change *change)
+{
+    unsigned marks = change->expected ? change->marks : change->marks | REPL_PACKETS;
+    struct repl_frame frame =
+        make_run(source, REPL_CHANGE, change->env, &change->run, marks);
+    if (omits(source, &frame.run)) {
+        send_omitted(source, change);
+        return;
+    }
+    if (before && run_is_final(before)) {
+        struct repl_frame former =
+            make_run(source, REPL_BEFORE, change->env, before, REPL_PACKETS);
+        send(source, NULL, &former);
+    }
+    source->changes++;
     send(source, NULL, &frame);
 }
 
@@ -346,15 +399,10 @@ void source_apply(struct source *source, const struct run *before,
         source->options.accounts_seq = change->seq;
     if (list_empty(&source->followers))
         return;
-    if (change->kind == CHANGE_DOCUMENT) {
+    if (change->kind == CHANGE_DOCUMENT)
         send_document(source, change);
-        return;
-    }
-    if (before && run_is_final(before))
-        send_run(source, REPL_BEFORE, change->env, before, REPL_PACKETS);
-    source->changes++;
-    send_run(source, REPL_CHANGE, change->env, &change->run,
-             change->expected ? change->marks : change->marks | REPL_PACKETS);
+    else
+        send_run(source, before, change);
 }
 
 void source_add(struct source *source, const struct environment *env)

@@ -13,17 +13,21 @@
  * Payloads and outputs longer than SOURCE_PACKET_MAX are left out, and followers read them from
  * the database (left_out.h): there is one leader, and sending them would cost it more for each
  * follower. While a follower reads slowly, all those longer than SOURCE_PACKET_SLOW are left
- * out. */
+ * out, and an environment whose other packets are more than SOURCE_SLOW_RATE is omitted for the
+ * rest of the second: followers read it from the database, and the changes of others do not
+ * wait. */
 #pragma once
 
 #include "base/list.h"
 #include "base/loop.h"
+#include "base/slots.h"
 #include "core/live/environment.h"
 #include "core/replication/frames.h"
 
 enum {
     SOURCE_PACKET_MAX = 64 << 10, /* bytes */
     SOURCE_PACKET_SLOW = 512,     /* the same, while options.is_slow */
+    SOURCE_SLOW_RATE = 1 << 20,   /* bytes a second of one environment, the same */
 };
 
 /* Embedded in a connection, zeroed. It is a follower once its hello was accepted. */
@@ -48,6 +52,7 @@ struct source_options {
     void (*send)(void *owner, struct source_follower *to, const struct repl_frame *frame);
     /* Returns true while the unsent bytes of a follower delay others' changes. NULL: never. */
     bool (*is_slow)(void *owner);
+    size_t slow_rate; /* 0: SOURCE_SLOW_RATE */
     /* The connection must end, after REPL_END with this reason. The follower has left. */
     void (*end)(void *owner, struct source_follower *follower, const char *why);
     /* Returns the next environment in memory (engine_next_environment). */
@@ -66,14 +71,20 @@ struct source {
     struct source_options options;
     struct list followers; // source_follower::link
     uint64_t changes;      /* of runs, sent to all followers so far */
-    unsigned older;        /* followers of versions before REPL_VERSION_LEFT_OUT */
+    uint32_t version;      /* the lowest one of the followers */
 
     /* Private to source.c. */
     struct timer timer;      /* for the next sums, while there are followers */
     struct deferred summing; /* sends sums in time slices */
     uint32_t sum_at;         /* for source_options::next */
-    uint64_t *summed;        /* seq of the last sum + 1, by environment; 0: none */
-    uint32_t summed_count;
+    struct slots envs;       /* of struct source_env, by number */
+};
+
+/* An environment whose changes were sent. */
+struct source_env {
+    uint64_t summed;   /* seq of the last sum + 1; 0: none */
+    int64_t second_ms; /* when the present second began; monotonic */
+    size_t sent;       /* bytes of packets in it, while a follower reads slowly */
 };
 
 void source_init(struct source *source, struct loop *loop,

@@ -51,6 +51,12 @@ const struct cluster_fault_row cluster_faults[FAULT_COUNT] = {
     [FAULT_KEEPS_COUNTS] = { "keeps_counts",
                              "after catching up, runs are not counted again", "counts", 1,
                              40 },
+    [FAULT_SHOWN_ALONE] = { "shown_alone",
+                            "an environment is shown while it is read from the database",
+                            "at sync|a poll gets|in sync|shows", 125, 40 },
+    [FAULT_HELD_ANSWER] = { "held_answer",
+                            "an answer confirms an environment whose changes wait",
+                            "at sync|a poll gets|in sync|shows", 1, 40 },
 };
 
 enum cluster_fault cluster_fault;

@@ -23,6 +23,8 @@ enum cluster_fault {
     FAULT_PAGE_AHEAD,
     FAULT_KEEPS_RING,
     FAULT_KEEPS_COUNTS,
+    FAULT_SHOWN_ALONE,
+    FAULT_HELD_ANSWER,
     FAULT_COUNT
 };
 

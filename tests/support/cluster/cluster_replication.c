@@ -8,7 +8,7 @@
 #include "tests/support/cluster/cluster.h"
 #include "tests/support/cluster/cluster_faults.h"
 
-enum { CONNECT_MS = 400, SLOW_MS = 500, FRAME_BYTES = 1000 };
+enum { CONNECT_MS = 400, SLOW_MS = 500, SLOW_RATE = 1500, FRAME_BYTES = 1000 };
 
 static int64_t now_of(const struct cluster_replication *replication)
 {
@@ -155,6 +155,7 @@ void cluster_replication_lead(struct cluster_replication *replication)
                                       .accounts_seq = gateway->accounts.applied,
                                       .send = source_send,
                                       .is_slow = is_slow,
+                                      .slow_rate = SLOW_RATE,
                                       .end = source_end,
                                       .next = next_environment,
                                       .left_ms = left_ms,

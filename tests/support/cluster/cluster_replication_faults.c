@@ -86,6 +86,11 @@ static void drop(struct repl_message *late)
 
 void cluster_fault_tick(struct cluster_replication *replication)
 {
+    struct environment *env = replication->gateway->env;
+    if (env && has_fault(FAULT_SHOWN_ALONE))
+        env->reaches.shown_until = INT64_MAX;
+    if (env && has_fault(FAULT_HELD_ANSWER))
+        env->reaches.arrived = 0;
     list_each (link, &replication->late) {
         struct repl_message *late = container_of(link, struct repl_message, late_link);
         if (late->message.at > replication->gateway->cluster->network.now)

@@ -332,6 +332,10 @@ static void passed_floor_and_sum_are_read_as_they_were_written(void **state)
     assert_int_equal(again.passed.env, 4);
     assert_int_equal(again.passed.from, 10);
     assert_int_equal(again.passed.to, 12);
+    passed.kind = REPL_OMITTED;
+    again = read_again(&passed);
+    assert_int_equal(again.kind, REPL_OMITTED);
+    assert_int_equal(again.passed.to, 12);
     again = read_again(&floor);
     assert_int_equal(again.floor.env, 4);
     assert_int_equal(again.floor.seq, 100);

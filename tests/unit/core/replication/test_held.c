@@ -129,19 +129,31 @@ static void create_more(struct replication_scene *scene, char kind)
     receive(scene);
 }
 
-/* More changes are held than may be, so memory is read from the database. */
-static void fill(struct replication_scene *scene)
+/* The follower begins to read what it lacks. */
+static void look(struct replication_scene *scene)
 {
-    hold_for(scene, LEFT_MS);
-    create_more(scene, 'x');
     fake_store_set_delay(scene->world->fake, 0, READ_MS);
+    world_pass(scene->world, REPLICA_ASK_MS);
+    receive(scene);
     assert_true(followed(scene)->is_catching);
     assert_true(environment_is_late(scene->copy));
     assert_true(is_trusted(scene));
 }
 
+/* More changes are held than may be, so memory is read from the database. */
+static void fill(struct replication_scene *scene)
+{
+    hold_for(scene, LEFT_MS);
+    create_more(scene, 'x');
+    assert_true(followed(scene)->lacks);
+    assert_false(environment_is_late(scene->copy));
+    look(scene);
+}
+
 static void assert_current(struct replication_scene *scene)
 {
+    for (int i = 0; i < 10; i++)
+        scene_pass(scene, REPLICA_ASK_MS);
     read_all(scene);
     assert_same_memory(scene);
     assert_true(is_trusted(scene));
@@ -220,6 +232,104 @@ static void environment_may_be_dropped_while_it_is_read(void **state)
     assert_current(scene);
 }
 
+static void dropped_environment_lacks_nothing(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    hold_for(scene, LEFT_MS);
+    create_more(scene, 'x');
+    assert_true(followed(scene)->lacks);
+    source_drop(&scene->source, WORLD_ENV);
+    receive(scene);
+    assert_true(replica_was_left(&scene->replica, WORLD_ENV));
+    assert_int_equal(scene->replica.waiting.changes, 0);
+    source_add(&scene->source, scene->world->env);
+    receive(scene);
+    assert_current(scene);
+}
+
+/* ---- changes that the leader omits ---- */
+
+/* Each environment may send one packet in a second. */
+static void be_slow(struct replication_scene *scene)
+{
+    scene->is_slow = true;
+    scene->source.options.slow_rate = 1;
+}
+
+static void omitted_changes_are_read_from_the_database(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    be_slow(scene);
+    create(scene->world, "run_1", "a");
+    set_metadata(scene->world, "run_1", "{\"a\":1}");
+    set_metadata(scene->world, "run_1", "{\"a\":2}");
+    receive(scene);
+    assert_int_equal(scene->runs_sent, 1);
+    assert_true(followed(scene)->lacks);
+    assert_int_equal(scene->copy->applied, 1);
+    assert_int_equal(scene->copy->reaches.arrived, 3);
+    look(scene);
+    assert_current(scene);
+    assert_same_run(scene, "run_1");
+}
+
+static void held_changes_are_given_up_for_omitted_ones(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    create(scene->world, "run_1", "a");
+    create(scene->world, "run_2", "a");
+    scene_pass(scene, 10);
+    be_slow(scene);
+    set_metadata(scene->world, "run_1", "{\"a\":1}");
+    fake_store_set_delay(scene->world->fake, 0, READ_MS);
+    scene->is_slow = false;
+    finish_run(scene->world, "run_1", LONG - QUOTES);
+    scene->is_slow = true;
+    set_metadata(scene->world, "run_2", "{\"a\":1}");
+    receive(scene);
+    assert_true(followed(scene)->lacks);
+    assert_true(waiting_is_empty(&scene->replica.waiting));
+    assert_current(scene);
+    assert_int_equal(run_in(scene->copy, "run_1")->output->len, LONG);
+    assert_same_run(scene, "run_2");
+}
+
+static void omitted_changes_that_memory_has_are_passed(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    be_slow(scene);
+    create(scene->world, "run_1", "a");
+    receive(scene);
+    scene_disconnect(scene);
+    change(scene->world, "run_1", 2);
+    fake_store_set_delay(scene->world->fake, 0, READ_MS);
+    replica_connected(&scene->replica);
+    scene_deliver(scene); /* memory catches up, with what is omitted meanwhile */
+    set_metadata(scene->world, "run_1", "{\"a\":1}");
+    set_metadata(scene->world, "run_1", "{\"a\":2}");
+    while (scene->replica.state != REPLICA_FOLLOWING)
+        scene_pass(scene, 10);
+    assert_false(followed(scene)->lacks);
+    assert_current(scene);
+}
+
+static void older_follower_gets_every_change(void **state)
+{
+    struct replication_scene *scene = *state;
+    struct repl_frame hello = { .kind = REPL_HELLO,
+                                .hello = { .least = 1, .newest = 3, .gateway = 2 } };
+    source_receive(&scene->source, &scene->follower, &hello);
+    be_slow(scene);
+    create(scene->world, "run_1", "a");
+    set_metadata(scene->world, "run_1", "{\"a\":1}");
+    set_metadata(scene->world, "run_1", "{\"a\":2}");
+    assert_int_equal(scene->runs_sent, 3);
+}
+
 /* ---- environments that come ---- */
 
 static void environment_that_comes_is_read_alone(void **state)
@@ -254,6 +364,11 @@ int main(void)
         TEST(memory_that_the_stream_has_not_reached_is_not_shown),
         TEST(connection_may_end_while_an_environment_is_read),
         TEST(environment_may_be_dropped_while_it_is_read),
+        TEST(dropped_environment_lacks_nothing),
+        TEST(omitted_changes_are_read_from_the_database),
+        TEST(held_changes_are_given_up_for_omitted_ones),
+        TEST(omitted_changes_that_memory_has_are_passed),
+        TEST(older_follower_gets_every_change),
         TEST(environment_that_comes_is_read_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
