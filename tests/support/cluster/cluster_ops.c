@@ -30,6 +30,7 @@ struct cluster_write {
     struct change change;
     struct claim claim;
     struct store_load load;
+    uint64_t applied; /* of the environment when the load began */
     struct store_purge purge;
     bool holds;       /* the run in memory, unless retention removes it */
     struct list link; // cluster_gateway::writes
@@ -335,6 +336,11 @@ static void on_run(struct store_read *read, enum store_status status)
         return;
     }
     struct tracked *tracked = environment_find(env, slice_of(write->op->run));
+    if (!tracked && env->cold > write->applied) { /* it may have changed, and left memory */
+        store_read_finish(read);
+        refuse(write, NOT_EXECUTED);
+        return;
+    }
     if (tracked)
         run_finish(&write->load.run);
     else if (environment_has_purged(env, &write->load.run))
@@ -355,6 +361,7 @@ static void find_run(struct cluster_write *write)
         change_run(write, tracked);
         return;
     }
+    write->applied = gateway->env->applied;
     write->load = (struct store_load){ .read = { READ_LOAD, REPL_RUNS, on_run },
                                        .name = bytes_create(slice_of(write->op->run)) };
     gateway->store.store.ops->read(&gateway->store.store, &write->load.read);
