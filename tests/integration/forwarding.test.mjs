@@ -287,6 +287,34 @@ test("a follower that is stopped answers its calls in progress, and the leader c
   await leader.stop();
 });
 
+/** Calls that overlap, so that some are open at any moment, until the gateway refuses connections. Returns their statuses. */
+async function keepCalling(gateway) {
+  const body = JSON.stringify({ payload: "1" }), open = [], statuses = [];
+  const head = `POST ${TRIGGER} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer ${keys.prod}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+  const complete = async (client) => {
+    await client.send(body.slice(-1));
+    statuses.push(Number((await client.readToEnd()).split(" ")[1]));
+  };
+  for (let client; (client = await gateway.connect().catch(() => null));) {
+    await client.send(head + body.slice(0, -1));
+    open.push(client);
+    if (open.length > 4) await complete(open.shift());
+  }
+  for (const client of open) await complete(client);
+  return statuses;
+}
+
+test("a gateway that is stopped ends although clients keep calling it", { timeout: 300_000 }, async (t) => {
+  const { gateways } = await startFollowers(t, { options: ["--drain-timeout", "10m"] }), [a, b, c] = gateways;
+  for (const one of [c, a]) { // a follower, and the leader
+    const calls = keepCalling(one);
+    await one.stop();
+    assert.deepEqual([...new Set(await calls)], [200]);
+    assert.ok(one.stderr.includes('"event":"stopped"'));
+  }
+  await b.stop();
+});
+
 /** Triggers runs one after the other, each once and without a key, as curl does. stop() returns the names that were
  *  acknowledged, and the responses to others. */
 function callOnce(url, prefix) {
@@ -419,8 +447,8 @@ test("calls that arrive at a leader that stops are carried out by the next one",
   let reading = true;
   const readers = Array.from({ length: 8 }, async (_, at) => {
     const http = new HttpClient(leader.url, keys.prod), path = at % 2 ? "/api/v1/runs" : "/api/v1/runs/counts";
-    for (; reading; await sleep(1)) {
-      const reply = await http.request("GET", path).catch((error) => ({ status: error.code, text: "" }));
+    for (let reply; reading; await sleep(reply.status > 0 ? 1 : 50)) {
+      reply = await http.request("GET", path).catch((error) => ({ status: error.code, text: "" }));
       answers.add(reply.status === 200 ? "200" : `${reply.status} ${reply.text}`);
     }
     http.close();

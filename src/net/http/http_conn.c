@@ -200,12 +200,27 @@ static bool can_skip_body(const struct request *request)
            request->length <= SHORT_BODY;
 }
 
+static void count_in(struct server *server, struct request *request)
+{
+    request->offered = true;
+    request->is_late = server->notes_late;
+    server->open_exchanges++;
+    server->early_exchanges += !request->is_late;
+}
+
+static void count_out(const struct request *request)
+{
+    struct server *server = request->conn->c.server;
+    server->open_exchanges--;
+    server->early_exchanges -= !request->is_late;
+}
+
 void http_conn_replied(struct request *request, bool keep)
 {
     struct http_conn *conn = request->conn;
     request->x.replied = true;
     http_body_resume(&request->x);
-    conn->c.server->open_exchanges--;
+    count_out(request);
     if (!keep && !conn->c.closed)
         linger(conn);
     else if (!conn->c.closed && !request->complete)
@@ -266,7 +281,7 @@ struct connection *http_conn_hand_over(struct request *request)
 {
     struct http_conn *conn = request->conn;
     assert(request->complete && !request->x.replied && !request->x.gone);
-    conn->c.server->open_exchanges--;
+    count_out(request);
     metric_add(M_HTTP_CONNECTIONS, -1);
     conn->forwarded = false; /* its place in the count belongs to the WebSocket now */
     end_request(conn);
@@ -329,8 +344,7 @@ static void offer(struct http_conn *conn)
     x->admin = conn->c.admin;
     x->secure = conn->c.secure != NULL;
     x->wants_upgrade = x->wants_upgrade && !conn->carried;
-    request->offered = true;
-    server->open_exchanges++;
+    count_in(server, request);
     if (!request->complete)
         await_body(conn);
     server->options.handler.on_head(server->options.owner, x);

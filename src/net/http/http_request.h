@@ -42,6 +42,7 @@ struct request {
     bool in_trailers, line_begins; /* after the last chunk; at the start of a line there */
     bool http10, keep_alive, expects_continue;
     bool offered;   /* on_head was called: the handler must reply */
+    bool is_late;   /* it was offered after server_note_late */
     bool streaming; /* its response has begun */
     bool early;     /* replied to on behalf of the handler, whose own reply is still due */
     bool sized;     /* with a content-length: treated like any response */

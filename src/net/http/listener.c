@@ -346,9 +346,18 @@ static void close_socket(struct listener *listener)
 
 void listener_close(struct listener *listener, uv_close_cb closed)
 {
+    if (uv_is_closing((uv_handle_t *)&listener->handle))
+        return;
     timers_clear(loop_timers(listener->server->loop), &listener->rest);
     uv_close((uv_handle_t *)&listener->handle, closed);
     close_socket(listener);
+}
+
+void listener_leave(struct listener *listener, uv_close_cb closed)
+{
+    if (!uv_is_closing((uv_handle_t *)&listener->handle))
+        on_listener(&listener->handle, 0, UV_READABLE);
+    listener_close(listener, closed);
 }
 
 void listener_finish(struct listener *listener)

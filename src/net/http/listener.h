@@ -43,8 +43,12 @@ bool listener_is_kept(const struct listener *listener);
 void listener_accept(struct listener *listener);
 void listener_pause(struct listener *listener);
 
-/* Calls closed for the handle, later. Not for a listener that was never started. */
+/* Calls closed for the handle, later; not again if it is closing already. Not for a listener
+ * that was never started. */
 void listener_close(struct listener *listener, uv_close_cb closed);
+
+/* The same, but accepts clients that have connected before. */
+void listener_leave(struct listener *listener, uv_close_cb closed);
 
 /* Frees a listener that is closed, or was never started. */
 void listener_finish(struct listener *listener);

@@ -289,6 +289,23 @@ void server_pause(struct server *server)
             listener_pause(&server->listeners[i]);
 }
 
+void server_note_late(struct server *server)
+{
+    server->notes_late = true;
+}
+
+bool server_has_early(const struct server *server)
+{
+    return server->early_exchanges;
+}
+
+void server_stop_accepting(struct server *server)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        if (!server->listeners[i].options.admin)
+            listener_leave(&server->listeners[i], on_listener_closed);
+}
+
 bool server_awaits_requests(const struct server *server)
 {
     list_each (link, &server->connections)

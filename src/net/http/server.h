@@ -104,6 +104,16 @@ void server_drain(struct server *server);
 /* Stops accepting on sockets that were handed over: clients wait for the next process. */
 void server_pause(struct server *server);
 
+/* Exchanges that begin from now on are late. */
+void server_note_late(struct server *server);
+
+/* Returns true if an exchange that is not late is open. */
+bool server_has_early(const struct server *server);
+
+/* Closes all listening sockets but the admin's, so that clients that connect are refused. Those
+ * that have connected before are served. */
+void server_stop_accepting(struct server *server);
+
 /* Returns true if some connection has made no request yet: one may be in flight. */
 bool server_awaits_requests(const struct server *server);
 

@@ -51,6 +51,8 @@ struct server {
     struct list unauthenticated; // connection::spare; never showed a valid credential
     struct list idle;            // connection::spare; did, and wait for a request
     size_t open_exchanges;
+    size_t early_exchanges; /* of those: not request::is_late */
+    bool notes_late;
     uint32_t deadline_kind;
     uint32_t turn; /* spreads pings and retry-after over time */
 

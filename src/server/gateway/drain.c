@@ -140,6 +140,22 @@ static bool waits_for_proxies(const struct drain *drain)
     return leading_leader(drain->leading) && loop_now_ms(drain->loop) < drain->linger_until;
 }
 
+/* Clients that do not check whether this gateway is ready keep calling, and it passes their
+ * calls on. While they may connect, some call may be open at any moment. A proxy that is refused
+ * may cut the calls that it sent here before, so these end first. */
+static void refuse_late_clients(struct drain *drain)
+{
+    bool lingers = loop_now_ms(drain->loop) < drain->linger_until;
+    bool passes_on = drain->linger_until && leading_leader(drain->leading);
+    if (drain->has_next || lingers || !passes_on)
+        return;
+    if (!drain->notes_late)
+        server_note_late(drain->server);
+    else if (!server_has_early(drain->server) && sockets_are_gone(drain))
+        server_stop_accepting(drain->server);
+    drain->notes_late = true;
+}
+
 bool drain_step(struct drain *drain)
 {
     int64_t since = loop_now_ms(drain->loop) - drain->linger_until;
@@ -148,6 +164,7 @@ bool drain_step(struct drain *drain)
     if (!api_not_ready(drain->api))
         leave_to_next(drain);
     api_drain_held(drain->api);
+    refuse_late_clients(drain);
     if (drain->has_next && since >= HANDOVER_MS)
         return true;
     if (!server_is_idle(drain->server))

@@ -2,7 +2,8 @@
  *
  * New requests are refused, requests in flight finish, and sockets get `drain`, after which
  * their clients reconnect. If another gateway leads, this one stays for DRAIN_LINGER_MS, so that
- * proxies notice that it is not ready. There are two exceptions.
+ * proxies notice that it is not ready, and passes calls on. Once the calls of that time have
+ * ended, it accepts no connections any more. There are two exceptions.
  *
  * If listening sockets were passed in by a service manager, the next process follows on
  * them, and no client is refused. The next process accepts once it is ready. For
@@ -40,6 +41,7 @@ struct drain {
     int64_t look_at;      /* when it looks for a successor again; monotonic ms; 0: it has */
     bool hands_over;      /* another gateway takes the lead before sockets move */
     bool has_next;        /* the next process follows on the same sockets */
+    bool notes_late;      /* calls that begin from now on are late (server.h) */
     int64_t linger_until; /* until then it serves as before; monotonic ms */
 };
 
