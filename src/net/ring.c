@@ -208,20 +208,45 @@ static struct ring_place *place_of(struct ring *ring, struct ring_sender *sender
     return &ring->places[sender->place - 1];
 }
 
-static void add_piece(struct ring *ring, struct piece piece)
+static void append(struct ring *ring, struct ring_place *place, struct piece piece)
 {
-    if (piece.owner) {
-        bytes_ref(piece.owner);
-    } else {
-        char *copy = ring->copied + ring->copied_len;
-        memcpy(copy, piece.text.ptr, piece.text.len);
-        piece.text.ptr = copy;
-        ring->copied_len += piece.text.len;
-    }
     ring->pieces[ring->piece_count] = piece;
     ring->vectors[ring->piece_count++] =
         (struct iovec){ (void *)piece.text.ptr, piece.text.len };
+    place->count++;
+}
+
+static struct slice copy_text(struct ring *ring, struct slice text)
+{
+    char *copy = ring->copied + ring->copied_len;
+    memcpy(copy, text.ptr, text.len);
+    ring->copied_len += text.len;
+    return (struct slice){ copy, text.len };
+}
+
+/* Copied text that follows that of the last piece makes it longer: one piece is sent without
+ * a message header, which the kernel would copy and check. */
+static void add_copied(struct ring *ring, struct ring_place *place, struct slice text)
+{
+    struct piece *last = place->count ? &ring->pieces[ring->piece_count - 1] : NULL;
+    struct slice copy = copy_text(ring, text);
+    if (last && !last->owner && last->text.ptr + last->text.len == copy.ptr) {
+        last->text.len += copy.len;
+        ring->vectors[ring->piece_count - 1].iov_len += copy.len;
+    } else {
+        append(ring, place, (struct piece){ copy, NULL });
+    }
+}
+
+static void add_piece(struct ring *ring, struct ring_place *place, struct piece piece)
+{
     ring->bytes += piece.text.len;
+    if (!piece.owner) {
+        add_copied(ring, place, piece.text);
+        return;
+    }
+    bytes_ref(piece.owner);
+    append(ring, place, piece);
 }
 
 bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
@@ -239,8 +264,7 @@ bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
     move_to_end(ring, place);
     for (size_t i = 0; i < count; i++)
         if (pieces[i].text.len)
-            add_piece(ring, pieces[i]);
-    place->count += (uint32_t)load.pieces;
+            add_piece(ring, place, pieces[i]);
     return true;
 }
 
@@ -286,9 +310,12 @@ static void give_up(struct ring *ring, int trouble)
 
 static void send_alone(const struct ring *ring, struct ring_place *place)
 {
-    struct msghdr message = { .msg_iov = (struct iovec *)&ring->vectors[place->first],
+    const struct iovec *vector = &ring->vectors[place->first];
+    struct msghdr message = { .msg_iov = (struct iovec *)vector,
                               .msg_iovlen = place->count };
-    place->result = sendmsg(place->fd, &message, SEND_FLAGS);
+    place->result = place->count == 1
+                        ? send(place->fd, vector->iov_base, vector->iov_len, SEND_FLAGS)
+                        : sendmsg(place->fd, &message, SEND_FLAGS);
     if (place->result < 0)
         place->result = -errno;
 }

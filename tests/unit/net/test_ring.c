@@ -16,6 +16,7 @@ struct peer {
     struct ring_sender sender;
     int in, out;
     ssize_t result;
+    size_t count; /* of the pieces that were sent */
     unsigned told;
 };
 
@@ -31,6 +32,7 @@ static void on_sent(struct ring_sender *sender, const struct piece *pieces, size
     assert_int_equal(sender->place, 0);
     assert_true(count && pieces[0].text.len);
     peer->result = result;
+    peer->count = count;
     peer->told++;
 }
 
@@ -234,6 +236,30 @@ static void borrowed_bytes_are_copied(void **state)
     bytes_unref(frame);
 }
 
+static void copied_bytes_of_one_sender_are_one_piece(void **state)
+{
+    struct world *world = *state;
+    struct bytes *frame = text_of(1);
+    struct piece pieces[] = { { SLICE("head,"), NULL }, { SLICE("body,"), NULL } };
+    struct piece shared = piece_of(frame);
+    for (int i = 0; i < 4; i++)
+        assert_true(send_pieces(world, i, pieces, 2));
+    assert_true(send_pieces(world, 3, pieces, 2));
+    assert_true(send_pieces(world, 2, pieces, 2)); /* those of another one are in between */
+    assert_true(send_pieces(world, 1, &shared, 1));
+    assert_true(send_pieces(world, 1, pieces, 2));
+    ring_flush(world->ring);
+    const size_t counts[] = { 1, 3, 2, 1 };
+    const char *const expected[] = { "head,body,", "head,body,frame 1,head,body,",
+                                     "head,body,head,body,", "head,body,head,body," };
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(world->peers[i].count, counts[i]);
+        assert_got(&world->peers[i], expected[i]);
+    }
+    assert_int_equal(frame->refs, 1);
+    bytes_unref(frame);
+}
+
 static void too_large_frames_are_not_batched(void **state)
 {
     struct world *world = *state;
@@ -279,6 +305,7 @@ int main(void)
         CASE(several_sends_of_one_connection_leave_as_one),
         CASE(each_sender_gets_its_own_result),
         CASE(borrowed_bytes_are_copied),
+        CASE(copied_bytes_of_one_sender_are_one_piece),
         CASE(too_large_frames_are_not_batched),
         CASE(batch_of_large_frames_is_short),
     };
