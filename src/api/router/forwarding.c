@@ -430,6 +430,7 @@ static enum err begin_relay(struct forwarded *forwarded, struct relay_pool *pool
         .target = buf_slice(target),
         .headers = headers,
         .header_count = forwarded_headers_choose(forwarded->call, headers),
+        .is_parsed = true,
         .chunked = x->chunked,
         .has_length = x->has_body_length,
         .length = length,
