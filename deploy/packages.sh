@@ -6,7 +6,7 @@ build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson
     libsqlite3-dev libpq-dev libssl-dev libdeflate-dev libwslay-dev libinih-dev libarchive-dev
     zlib1g-dev liburing-dev python3 ca-certificates tzdata)
 
-test_packages=(clang lld codespell libcmocka-dev curl git python3-websockets chromium openssl
+test_packages=(clang lld codespell libcmocka-dev curl git python3-websockets chromium-headless-shell openssl
     nginx haproxy caddy prometheus sqlite3 postgresql pgbouncer locales systemd scdoc man-db mandoc bash-completion zsh
     fish debhelper)
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
