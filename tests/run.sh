@@ -80,6 +80,7 @@ export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 export GATEWAY_BIN=$top/build-gcc/runcast
 export GATEWAY_RELEASE_BIN=$top/build-gcc/runcast SHIM_DIR=$top/build-gcc
 [ -z "$all" ] || export TESTS_IN_FULL=1 # for scripts that repeat less without it
+export GOGC=off GOMEMLIMIT=500MiB # esbuild in the CLI collects garbage only at this size
 if command -v ccache >/dev/null; then
     export CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER:-ccache}
     export CCACHE_DEPEND=1 # a file that is not in the cache is not preprocessed once more
