@@ -361,10 +361,11 @@ void replica_forget_held(struct replica *replica)
 
 /* ---- packets that were left out ---- */
 
+/* The frame that adds an environment may wait, too. */
 bool replica_needs_packets(void *owner, const struct repl_run *change)
 {
     const struct followed *followed = replica_find(owner, change->env);
-    return followed && change->seq > followed->item.env->applied;
+    return !followed || change->seq > followed->item.env->applied;
 }
 
 void replica_note_filled(void *owner, const struct repl_run *change)

@@ -264,6 +264,30 @@ static void changes_that_memory_has_are_not_read(void **state)
     assert_false(fake_store_load_fault(scene->world->fake)->tripped);
 }
 
+/* Changes of it arrive while the frame that adds it waits for those before. */
+static void packets_in_a_new_environment_are_read(void **state)
+{
+    struct replication_scene *scene = *state;
+    struct repl_frame before = { .kind = REPL_BEFORE,
+                                 .run = { .env = WORLD_ENV,
+                                          .marks = REPL_PACKETS | REPL_LEFT_OUTPUT } };
+    scene->has_dropped = true;
+    scene_connect(scene);
+    scene->has_dropped = false;
+    slow_reads(scene);
+    replica_receive(&scene->replica, &before, 1);
+    source_add(&scene->source, scene->world->env);
+    create(scene->world, "run_1", "a");
+    finish_run(scene->world, "run_1", LONG - QUOTES);
+    receive(scene);
+    assert_true(waits(scene));
+    scene_pass(scene, READ_MS);
+    scene_pass(scene, READ_MS);
+    assert_false(waits(scene));
+    assert_same_memory(scene);
+    assert_int_equal(run_in(scene->copy, "run_1")->output->len, LONG);
+}
+
 #define TEST(name)                                                                         \
     cmocka_unit_test_setup_teardown(name, open_replication_scene, close_replication_scene)
 
@@ -282,6 +306,7 @@ int main(void)
         TEST(failed_read_ends_the_connection),
         TEST(connection_may_end_during_a_read),
         TEST(changes_that_memory_has_are_not_read),
+        TEST(packets_in_a_new_environment_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
