@@ -469,17 +469,22 @@ static void on_ready(struct readiness_watch *watched, uint32_t events)
         watch(channel);
 }
 
-void channel_open(struct channel *channel, const struct channel_options *options,
+void channel_init(struct channel *channel, const struct channel_options *options,
                   const struct channel_ops *ops)
 {
-    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-                                    .ai_flags = options->url->is_ip ? AI_NUMERICHOST : 0 };
-    char port[sizeof("65535")];
     *channel = (struct channel){ .options = *options,
                                  .ops = ops,
                                  .watch = { .fd = -1, .fn = on_ready },
                                  .later = { .fn = on_later },
                                  .deadline = { .fn = on_deadline } };
+}
+
+void channel_open(struct channel *channel)
+{
+    const struct channel_options *options = &channel->options;
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+                                    .ai_flags = options->url->is_ip ? AI_NUMERICHOST : 0 };
+    char port[sizeof("65535")];
     snprintf(port, sizeof(port), "%u", (unsigned)options->url->port);
     channel->until_ms = loop_now_ms(options->loop) + options->connect_ms;
     deadline_set(options->loop, &channel->deadline, options->connect_ms);

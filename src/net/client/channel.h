@@ -1,6 +1,6 @@
 /* channel.h - one connection to a server, with or without TLS; private to client.
  *
- *   channel_open ─► names resolved, off the loop ─► each address in turn ─► TLS
+ *   channel_init, channel_open ─► names resolved, off the loop ─► each address in turn ─► TLS
  *     ─► on_open ─► on_bytes …      channel_write: sends what the socket accepts now
  *     │             on_writable …   after a partial write, once it accepts more
  *     └─► on_end: once, after any failure, or at the peer's end of stream
@@ -68,9 +68,10 @@ struct channel {
     struct deferred later; /* reads what TLS holds; calls on_writable, on_end, on_closed */
 };
 
-/* The channel is zeroed memory of the owner. */
-void channel_open(struct channel *channel, const struct channel_options *options,
+/* The channel is zeroed memory of the owner. It may be closed without having been opened. */
+void channel_init(struct channel *channel, const struct channel_options *options,
                   const struct channel_ops *ops);
+void channel_open(struct channel *channel);
 
 /* Returns how many bytes were written. If not all, on_writable or on_end follows. Next
  * time, begin with the bytes that were not written. */

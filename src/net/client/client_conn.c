@@ -218,5 +218,6 @@ void client_conn_open(struct client_conn *client_conn,
     client_conn->job = job;
     job->client_conn = client_conn;
     list_init(&client_conn->link);
-    channel_open(&client_conn->channel, options, &channel_ops);
+    channel_init(&client_conn->channel, options, &channel_ops);
+    channel_open(&client_conn->channel);
 }

@@ -1,6 +1,9 @@
 /* relay.c - pairs each request with a connection of its own, idle or new.
  *
- *   connection: opening ─► greeting ─► carrying ─► idle ─► carrying ─► … ─► closing
+ *   connection: waiting ─► opening ─► greeting ─► carrying ─► idle ─► carrying ─► … ─► closing
+ *
+ * A server knows nothing of a client before the greeting, and accepts few such clients at a time.
+ * So few connections are opened at a time; the others wait for their turn.
  *
  * Bytes written in a turn are sent at its end, in one system call. */
 #include "net/client/relay.h"
@@ -21,6 +24,7 @@
 
 enum {
     CONNECTIONS_MAX = 1000,
+    OPENING_MAX = 32, /* until the end of the greeting */
     CONNECT_MS = 5 * 1000,
     IDLE_MS = 30 * 1000,
     FIRST_BYTE_MS = 90 * 1000,
@@ -38,6 +42,9 @@ struct relay_pool {
     struct relay_pool_options options;
     struct readiness readiness;
     struct list conns;   // relay_conn::link; those that idle shortest are first
+    struct list waiting; // relay_conn::turn
+    unsigned open;       // those that are not closing
+    unsigned opening;
     struct muxer *muxer; /* NULL: requests share no connection */
     struct deferred end;
     void (*closed)(void *owner); /* NULL: it is open */
@@ -51,6 +58,8 @@ struct relay_conn {
     struct relay_pool *pool;
     struct relay *relay; /* NULL: idle, or closing */
     enum conn_state state;
+    bool is_opening;  /* counted in relay_pool::opening */
+    struct list turn; // relay_pool::waiting, until then
     struct answer answer;
     void *greeting;
     struct buf out; /* of the greeting; the first `sent` bytes are sent */
@@ -75,6 +84,28 @@ static void clear_deadline(struct relay_conn *conn)
     deadline_clear(conn->pool->loop, &conn->deadline);
 }
 
+/* ---- turns ---- */
+
+static void open_next(struct relay_pool *pool)
+{
+    while (pool->opening < OPENING_MAX && !list_empty(&pool->waiting)) {
+        struct relay_conn *conn =
+            container_of(list_take(&pool->waiting), struct relay_conn, turn);
+        clear_deadline(conn);
+        conn->is_opening = true;
+        pool->opening++;
+        channel_open(&conn->channel);
+    }
+}
+
+static void end_opening(struct relay_conn *conn)
+{
+    list_remove(&conn->turn);
+    conn->pool->opening -= conn->is_opening;
+    conn->is_opening = false;
+    open_next(conn->pool);
+}
+
 /* ---- the end ---- */
 
 static void close_conn(struct relay_conn *conn)
@@ -82,6 +113,8 @@ static void close_conn(struct relay_conn *conn)
     if (conn->state == CONN_CLOSING)
         return;
     conn->state = CONN_CLOSING;
+    conn->pool->open--;
+    end_opening(conn);
     list_remove(&conn->link); /* idle ones are found at the front */
     list_append(&conn->pool->conns, &conn->link);
     clear_deadline(conn);
@@ -145,7 +178,9 @@ void relay_cancel(struct relay *relay)
 static void on_deadline(struct deadline *deadline)
 {
     struct relay_conn *conn = container_of(deadline, struct relay_conn, deadline);
-    if (conn->state == CONN_GREETING)
+    if (conn->state == CONN_OPENING)
+        fail(conn, ERR_NO_ANSWER, "timed out while waiting for a connection");
+    else if (conn->state == CONN_GREETING)
         fail(conn, ERR_NO_ANSWER, "timed out while introducing this gateway");
     else if (conn->relay && conn->relay->out.len)
         fail(conn, ERR_NO_ANSWER, "the server does not read the request");
@@ -277,6 +312,7 @@ static void send_greeting(struct relay_conn *conn, struct slice body)
 static void become_ready(struct relay_conn *conn)
 {
     conn->state = CONN_READY;
+    end_opening(conn);
     buf_finish(&conn->out);
     buf_finish(&conn->answered);
     if (conn->relay)
@@ -462,17 +498,18 @@ static struct relay_conn *open_conn(struct relay_pool *pool)
     conn->deadline.fn = on_deadline;
     if (pool->options.greeter)
         conn->greeting = pool->options.greeter->create(pool->options.owner);
+    pool->open++;
     list_append(&pool->conns, &conn->link);
-    channel_open(&conn->channel, &options, &channel_ops);
+    list_append(&pool->waiting, &conn->turn);
+    channel_init(&conn->channel, &options, &channel_ops);
+    set_deadline(conn, pool->options.connect_ms);
+    open_next(pool);
     return conn;
 }
 
 unsigned relay_pool_connections(const struct relay_pool *pool)
 {
-    unsigned count = 0;
-    list_each (link, &pool->conns)
-        count += container_of(link, struct relay_conn, link)->state != CONN_CLOSING;
-    return count;
+    return pool->open;
 }
 
 /* Idle connections are at the front. */
@@ -663,6 +700,7 @@ enum err relay_pool_create(struct loop *loop, const struct relay_pool_options *o
     pool->end.fn = on_pool_end;
     list_init(&pool->end.link);
     list_init(&pool->conns);
+    list_init(&pool->waiting);
     set->connections_max = set->connections_max ? set->connections_max : CONNECTIONS_MAX;
     set->connect_ms = or_default(set->connect_ms, CONNECT_MS);
     set->idle_ms = or_default(set->idle_ms, IDLE_MS);

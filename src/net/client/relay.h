@@ -120,8 +120,10 @@ struct relay_pool_options {
     const struct relay_greeter *greeter; /* NULL: none */
     void *owner;                         /* of the greeter */
     unsigned connections_max;            /* at once; default 1000 */
-    int64_t connect_ms; /* for name, addresses, TLS, then for the greeting; default 5 s */
-    int64_t idle_ms;    /* default 30 s */
+    /* For its turn to connect, then for name, addresses and TLS, then for the greeting; default
+     * 5 s for each. */
+    int64_t connect_ms;
+    int64_t idle_ms;       /* default 30 s */
     int64_t first_byte_ms; /* from the end of the request to the response; default 90 s */
     int64_t stall_ms;      /* in which the server takes no byte of it; default 60 s */
 };

@@ -497,7 +497,8 @@ enum err websocket_open(struct loop *loop, const struct websocket_options *optio
         .trust = options->trust,
         .connect_ms = made->options.connect_ms,
     };
-    channel_open(&made->channel, &channel, &channel_ops);
+    channel_init(&made->channel, &channel, &channel_ops);
+    channel_open(&made->channel);
     *ws = made;
     return OK;
 }

@@ -15,8 +15,8 @@ struct callers;
 struct server;
 
 enum {
-    CALLERS_STRANGERS_MAX = 64, /* for one more, the oldest is closed */
-    CALLERS_MAX = 16 * 1024,    /* that have proved the key; further ones get 429 */
+    CALLERS_STRANGERS_MAX = 256, /* for one more, the oldest is closed */
+    CALLERS_MAX = 16 * 1024,     /* that have proved the key; further ones get 429 */
 };
 
 struct callers_options {

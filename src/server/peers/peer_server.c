@@ -16,7 +16,8 @@
 enum {
     /* Above 7/8 of it, the oldest connection that has proved nothing is closed for each new
      * one. So that is more than all strangers and forwarded calls. */
-    CONNECTIONS_MAX = (4 * PEER_STRANGERS_MAX + CALLERS_MAX) / 7 * 8,
+    CONNECTIONS_MAX =
+        (2 * (PEER_STRANGERS_MAX + CALLERS_STRANGERS_MAX) + CALLERS_MAX) / 7 * 8,
     HEADERS_MAX = 110, /* a client may send 100 */
     HEAD_MAX = 18 * 1024,
     HEAD_MS = 2 * 1000,
