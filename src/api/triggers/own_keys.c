@@ -63,5 +63,9 @@ bool own_keys_lack(const struct api_call *call, struct slice body)
     const struct route *route = call->route;
     if (!route || !route->claims || http_header(call->x, API_REQUEST_KEY).len)
         return false;
-    return call->own_keys != OWN_KEYS_ALL && !own_keys_are_in(body, route->own_key);
+    if (call->own_keys)
+        return call->own_keys == OWN_KEYS_LACK;
+    /* The header overrides the lifetimes in the body. */
+    bool may_expire = http_header(call->x, "idempotency-key-ttl").len > 0;
+    return may_expire || !own_keys_are_in(body, route->own_key);
 }

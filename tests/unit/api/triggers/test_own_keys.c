@@ -55,6 +55,7 @@ static void keys_count_where_routes_take_them(void **state)
 static void clients_repeat_what_has_a_key(void **state)
 {
     static const struct http_header key = { SLICE(API_REQUEST_KEY), SLICE("a") };
+    static const struct http_header life = { SLICE("idempotency-key-ttl"), SLICE("1s") };
     const struct slice keyed = SLICE("{\"options\":{\"idempotencyKey\":\"a\"}}");
     struct route route = { .claims = true, .own_key = OWN_KEY_IN_OPTIONS };
     struct exchange x = { .headers = &key };
@@ -65,6 +66,8 @@ static void clients_repeat_what_has_a_key(void **state)
     assert_false(own_keys_lack(&call, keyed));
     x.header_count = 1;
     assert_false(own_keys_lack(&call, SLICE("{}")));
+    x.headers = &life; /* of the key in the body, too */
+    assert_true(own_keys_lack(&call, keyed));
     x.header_count = 0;
     route.own_key = OWN_KEY_NONE;
     assert_true(own_keys_lack(&call, keyed));
@@ -79,6 +82,8 @@ static void clients_repeat_what_has_a_key(void **state)
     run_finish(&item.run);
     own_keys_note(&call, &(struct trigger){ 0 }, 0);
     assert_true(own_keys_lack(&call, (struct slice){ 0 }));
+    route.own_key = OWN_KEY_IN_OPTIONS; /* the handler knows better than the body */
+    assert_true(own_keys_lack(&call, keyed));
     route.claims = false; /* a repetition does no harm */
     assert_false(own_keys_lack(&call, SLICE("{}")));
     call.route = NULL;
