@@ -180,6 +180,7 @@ static void open_tunnel(struct muxer *muxer)
                                            .headers = headers,
                                            .header_count = 3,
                                            .upgrades = true,
+                                           .is_urgent = true,
                                            .note = slice_of(muxer->greeter->mux_note) };
     struct failure why;
     muxer->retry_ms = now_of(muxer) + RETRY_MS;

@@ -41,9 +41,9 @@ struct relay_pool {
     struct url url;
     struct relay_pool_options options;
     struct readiness readiness;
-    struct list conns;   // relay_conn::link; those that idle shortest are first
-    struct list waiting; // relay_conn::turn
-    unsigned open;       // those that are not closing
+    struct list conns;           // relay_conn::link; those that idle shortest are first
+    struct list urgent, waiting; // relay_conn::turn; urgent ones are opened first
+    unsigned open;               // those that are not closing
     unsigned opening;
     struct muxer *muxer; /* NULL: requests share no connection */
     struct deferred end;
@@ -59,7 +59,7 @@ struct relay_conn {
     struct relay *relay; /* NULL: idle, or closing */
     enum conn_state state;
     bool is_opening;  /* counted in relay_pool::opening */
-    struct list turn; // relay_pool::waiting, until then
+    struct list turn; // relay_pool::urgent or ::waiting, until then
     struct answer answer;
     void *greeting;
     struct buf out; /* of the greeting; the first `sent` bytes are sent */
@@ -88,9 +88,11 @@ static void clear_deadline(struct relay_conn *conn)
 
 static void open_next(struct relay_pool *pool)
 {
-    while (pool->opening < OPENING_MAX && !list_empty(&pool->waiting)) {
-        struct relay_conn *conn =
-            container_of(list_take(&pool->waiting), struct relay_conn, turn);
+    while (pool->opening < OPENING_MAX) {
+        struct list *line = list_empty(&pool->urgent) ? &pool->waiting : &pool->urgent;
+        if (list_empty(line))
+            return;
+        struct relay_conn *conn = container_of(list_take(line), struct relay_conn, turn);
         clear_deadline(conn);
         conn->is_opening = true;
         pool->opening++;
@@ -486,7 +488,7 @@ static const struct channel_ops channel_ops = {
 
 /* ---- beginning ---- */
 
-static struct relay_conn *open_conn(struct relay_pool *pool)
+static struct relay_conn *open_conn(struct relay_pool *pool, bool is_urgent)
 {
     const struct channel_options options = { .loop = pool->loop,
                                              .readiness = &pool->readiness,
@@ -500,7 +502,7 @@ static struct relay_conn *open_conn(struct relay_pool *pool)
         conn->greeting = pool->options.greeter->create(pool->options.owner);
     pool->open++;
     list_append(&pool->conns, &conn->link);
-    list_append(&pool->waiting, &conn->turn);
+    list_append(is_urgent ? &pool->urgent : &pool->waiting, &conn->turn);
     channel_init(&conn->channel, &options, &channel_ops);
     set_deadline(conn, pool->options.connect_ms);
     open_next(pool);
@@ -521,7 +523,7 @@ static struct relay_conn *find_idle(struct relay_pool *pool)
     return first && first->state == CONN_READY && !first->relay ? first : NULL;
 }
 
-static enum err find_conn(struct relay_pool *pool, struct relay_conn **conn,
+static enum err find_conn(struct relay_pool *pool, bool is_urgent, struct relay_conn **conn,
                           struct failure *why)
 {
     *conn = find_idle(pool);
@@ -532,7 +534,7 @@ static enum err find_conn(struct relay_pool *pool, struct relay_conn **conn,
     }
     if (relay_pool_connections(pool) >= pool->options.connections_max)
         return explain(why, ERR_BUSY, "too many connections to the server");
-    *conn = open_conn(pool);
+    *conn = open_conn(pool, is_urgent);
     return OK;
 }
 
@@ -606,7 +608,7 @@ enum err relay_begin(struct relay_pool *pool, struct relay *relay,
         muxer_begin(pool->muxer, relay, request, ops))
         return OK;
     if (!refused)
-        refused = find_conn(pool, &conn, why);
+        refused = find_conn(pool, request->is_brief || request->is_urgent, &conn, why);
     if (refused)
         return refused;
     *relay = (struct relay){ .ops = ops,
@@ -700,6 +702,7 @@ enum err relay_pool_create(struct loop *loop, const struct relay_pool_options *o
     pool->end.fn = on_pool_end;
     list_init(&pool->end.link);
     list_init(&pool->conns);
+    list_init(&pool->urgent);
     list_init(&pool->waiting);
     set->connections_max = set->connections_max ? set->connections_max : CONNECTIONS_MAX;
     set->connect_ms = or_default(set->connect_ms, CONNECT_MS);

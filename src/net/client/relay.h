@@ -90,6 +90,7 @@ struct relay_request {
     /* Its response is short, and comes at once: it may share a connection with others. The
      * body is all here then; is_muxed says whether it must still be written. */
     bool is_brief;
+    bool is_urgent; /* gets a new connection before others do; brief ones do so anyway */
     struct slice body;
 };
 

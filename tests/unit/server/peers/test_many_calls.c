@@ -19,6 +19,7 @@ static struct {
     struct store_gateway leader; /* as the database names it */
     struct relay relays[MANY + 1];
     unsigned requests, answered, ended, expected;
+    unsigned before_last; /* ended so far, when the last of relays ended */
     bool server_closed, forwarder_closed;
 } scene;
 
@@ -104,7 +105,9 @@ static void on_piece(struct relay *relay, struct slice piece)
 
 static void on_end(struct relay *relay, enum err error, const char *why)
 {
-    (void)relay, (void)error, (void)why;
+    (void)error, (void)why;
+    if (relay == &scene.relays[MANY])
+        scene.before_last = scene.ended;
     scene.ended++;
 }
 
@@ -112,14 +115,15 @@ static const struct relay_ops ops = {
     .on_ready = on_ready, .on_head = on_head, .on_piece = on_piece, .on_end = on_end
 };
 
-static void begin(struct relay *relay)
+static void begin(struct relay *relay, bool is_brief)
 {
     static const struct http_header host = { SLICE("host"), SLICE("runs.example") };
     const struct relay_request request = { .method = "GET",
                                            .target = SLICE("/"),
                                            .headers = &host,
                                            .header_count = 1,
-                                           .note = SLICE("::1 --") };
+                                           .note = SLICE("::1 --"),
+                                           .is_brief = is_brief };
     struct failure why;
     if (relay_begin(forwarder_pool(scene.forwarder), relay, &request, &ops, &why))
         fail_msg("%s", why.text);
@@ -181,7 +185,7 @@ static void calls_that_begin_at_once_all_get_connections(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MANY; i++)
-        begin(&scene.relays[i]);
+        begin(&scene.relays[i], false);
     assert_int_equal(relay_pool_connections(forwarder_pool(scene.forwarder)), MANY);
     expect_answers(MANY);
 }
@@ -191,12 +195,23 @@ static void calls_that_wait_for_connections_can_be_canceled(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MANY; i++)
-        begin(&scene.relays[i]);
+        begin(&scene.relays[i], false);
     for (size_t i = MANY; i-- > 0;)
         relay_cancel(&scene.relays[i]);
     assert_int_equal(relay_pool_connections(forwarder_pool(scene.forwarder)), 0);
-    begin(&scene.relays[MANY]);
+    begin(&scene.relays[MANY], false);
     expect_answers(1);
+}
+
+static void brief_calls_get_connections_before_others(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MANY; i++)
+        begin(&scene.relays[i], false);
+    begin(&scene.relays[MANY], true);
+    assert_false(scene.relays[MANY].is_muxed);
+    expect_answers(MANY + 1);
+    assert_in_range(scene.before_last, 0, MANY / 2);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -206,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(calls_that_begin_at_once_all_get_connections),
         TEST(calls_that_wait_for_connections_can_be_canceled),
+        TEST(brief_calls_get_connections_before_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
