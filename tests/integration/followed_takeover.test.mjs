@@ -8,7 +8,7 @@ import { Writers } from "../support/js/acknowledged.mjs";
 import { EventStream } from "../support/js/event_stream.mjs";
 import { polls } from "../support/js/fixture.mjs";
 import { agree, follows, startFollowers } from "../support/js/followers.mjs";
-import { keys, until } from "../support/js/gateway.mjs";
+import { keys, since, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
 import { startPostgres } from "../support/js/postgres.mjs";
 import { runProgram } from "../support/js/program.mjs";
@@ -164,7 +164,7 @@ test("a follower that takes the lead with memory that differs from the database 
 });
 
 // As if it had missed a revocation, which would then hold nowhere.
-test("a follower that takes the lead with a key that the database does not have gives the lead up, and refuses the key", { timeout: 120_000 }, async (t) => {
+test("a follower that takes the lead with a key that the database does not have gives the lead up, and refuses the key", { timeout: 120_000, ...since("296dd799") }, async (t) => {
   const { postgres, leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] }), keysOfProd = `/api/v1/projects/${keys.ref}/prod/keys`;
   const { json } = await leader.post(keysOfProd, { name: "ci" }, { key: keys.pat });
   await until(async () => (await b.get("/api/v1/runs", { key: json.key })).status === 200, { what: "the follower has the key" });
@@ -209,7 +209,7 @@ async function changeAccounts(gateway, name) {
   await operator("org", "delete", `${name}-gone`, "--confirm", `${name}-gone`);
 }
 
-test("a gateway that takes the lead has the accounts of the database, whatever has changed in them", { timeout: 180_000 }, async (t) => {
+test("a gateway that takes the lead has the accounts of the database, whatever has changed in them", { timeout: 180_000, ...since("296dd799") }, async (t) => {
   const { postgres, leader: a, others: [b] } = await startFollowers(t, { names: ["a", "b"], options: ["--retain", "1s"] });
   const count = async () => Number(await postgres.query("SELECT count(*) FROM runcast.document WHERE env = 0 AND kind IN (0, 1, 2, 3, 4, 5, 14)"));
   const compared = async (gateway, stored) => {

@@ -8,7 +8,7 @@ import { storedRuns, Writers } from "../support/js/acknowledged.mjs";
 import { startHaproxy } from "../support/js/cluster.mjs";
 import { EventStream } from "../support/js/event_stream.mjs";
 import { follows, startFollowers } from "../support/js/followers.mjs";
-import { keys, sleep, until } from "../support/js/gateway.mjs";
+import { keys, since, sleep, until } from "../support/js/gateway.mjs";
 import { HttpClient } from "../support/js/http.mjs";
 import { NoticeSocket } from "../support/js/notices.mjs";
 import { follow } from "../support/js/two_gateways.mjs";
@@ -49,7 +49,7 @@ describe("a follower", { timeout: 300_000 }, () => {
     assert.equal(await follower.metric("runcast_forwarded_calls"), 0);
   });
 
-  test("forwards short calls of all kinds on one connection", async () => {
+  test("forwards short calls of all kinds on one connection", since("7d6d8e93"), async () => {
     const { json: { id } } = await follower.post(TRIGGER, { payload: 1, options: { delay: "1h" } });
     const connections = leader.peers.pairs.size;
     const kinds = [() => follower.get(`/api/v3/runs/${id}`), () => follower.get("/api/v1/queues"), () => follower.post(`/api/v1/runs/${id}/tags`, { tags: ["short"] }),
@@ -170,7 +170,7 @@ describe("a follower", { timeout: 300_000 }, () => {
     await until(async () => await leader.metric("runcast_notice_sockets") === 0, { what: "the leader closes it" });
   });
 
-  test("limits sockets of strangers by address, and keeps places for users", async (t) => {
+  test("limits sockets of strangers by address, and keeps places for users", since("8a8b64c9"), async (t) => {
     const headers = (address) => ({ "x-forwarded-for": address });
     const open = (address, count) => Promise.all(Array.from({ length: count }, () => NoticeSocket.open(follower, { t, key: null, headers: headers(address) })));
     assert.equal((await follower.put(target(await follower.put("/api/v2/packets/mine")), {}, { key: null })).status, 200);
@@ -186,7 +186,7 @@ describe("a follower", { timeout: 300_000 }, () => {
     assert.equal((await follower.get(wrong, { key: null, headers: headers("198.51.100.1") })).status, 429);
   });
 
-  test("ends calls of strangers that send slowly when others come, and refuses wrong keys before their bodies", async (t) => {
+  test("ends calls of strangers that send slowly when others come, and refuses wrong keys before their bodies", since("fd9cbc85"), async (t) => {
     const begin = async (target, address, more = "") => {
       const client = await follower.connect();
       t.after(() => client.destroy());
@@ -379,7 +379,7 @@ test("a call that the lost leader has executed is not executed again by the foll
   await follower.stop();
 });
 
-test("a call without a key that the database may still store is not repeated by SDKs", { timeout: 300_000 }, async (t) => {
+test("a call without a key that the database may still store is not repeated by SDKs", { timeout: 300_000, ...since("97cb21f4") }, async (t) => {
   const { postgres, others: [follower] } = await startFollowers(t, { names: ["a", "b"] });
   const http = new HttpClient(follower.url, keys.prod), send = (payload, options = {}, headers = {}) => http.request("POST", TRIGGER, { body: { payload, options }, headers });
   assert.equal((await send(0)).status, 200);
@@ -392,7 +392,7 @@ test("a call without a key that the database may still store is not repeated by 
   http.close();
 });
 
-test("a client may repeat a call whose fate is unknown if each of its runs has a key of its own", { timeout: 300_000 }, async (t) => {
+test("a client may repeat a call whose fate is unknown if each of its runs has a key of its own", { timeout: 300_000, ...since("e049bd51") }, async (t) => {
   const { postgres, leader, others: [follower] } = await startFollowers(t, { names: ["a", "b"] });
   const stored = () => Number(postgres.query("SELECT count(*) FROM runcast.run")), http = new HttpClient(follower.url, keys.prod);
   const one = (payload, key) => ({ payload, options: key ? { idempotencyKey: key } : {} }), item = (...more) => ({ task: "task", ...one(...more) });
@@ -439,7 +439,7 @@ test("behind HAProxy, three gateways serve every call while each of them is kill
   for (const gateway of [...gateways.filter((_, at) => at !== leader), gateways[leader]]) await gateway.stop();
 });
 
-test("calls that arrive at a leader that stops are carried out by the next one", { timeout: 120_000 }, async (t) => {
+test("calls that arrive at a leader that stops are carried out by the next one", { timeout: 120_000, ...since("19968160") }, async (t) => {
   const { postgres, gateways, leader } = await startFollowers(t), writers = new Writers(`http://127.0.0.1:${leader.port}`, { clients: 8 });
   t.after(() => writers.giveUp());
   await writers.untilServed();

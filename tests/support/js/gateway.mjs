@@ -8,7 +8,7 @@
 // Node 18 or later, no packages. The program is GATEWAY_BIN (with sanitizers), or GATEWAY_RELEASE_BIN for
 // { release: true } and for a preloaded shim; shims are in SHIM_DIR. With GATEWAY_DATABASE (with_postgres.mjs) a gateway
 // without the option --database gets a database in that server instead of SQLite.
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
 import fs from "node:fs";
 import http from "node:http";
@@ -143,6 +143,11 @@ export const encryptionKey = (data) => databases.has(data) ? databaseOf(data).en
 
 /** The names of gateways that are of another version (tests/versions.sh). */
 const others = process.env.GATEWAY_OTHERS?.split(",") ?? [];
+const hasOther = (commit) => spawnSync("git", ["-C", top, "merge-base", "--is-ancestor", commit, process.env.GATEWAY_OTHER_COMMIT]).status === 0;
+
+/** Options of a test of what gateways do since a commit: it is skipped if an earlier one takes part. */
+export const since = (commit) => others.length && !hasOther(commit) ? { skip: `a gateway is earlier than ${commit}` } : {};
+
 const isOfOtherVersion = (options) => others.includes(options[options.indexOf("--gateway-name") + 1]);
 
 class Gateway {
