@@ -180,7 +180,7 @@ test("without an encryption key of its own a gateway refuses the database", asyn
 });
 
 test("settings of a PostgreSQL are refused where no database is set", async () => {
-  for (const more of [["--gateway-name", "a"], ["--commit-durability", "remote_apply"], ["--failover", "lossless"]]) {
+  for (const more of [["--gateway-name", "a"], ["--commit-durability", "remote_apply"], ["--failover", "lossless"], ["--dead-after", "10s"], ["--database-readers", "4"]]) {
     const { code, all } = await runProgram(["--data", temporaryFolder(), "--listen", "127.0.0.1:0", ...more]);
     assert.equal(code, 2, all);
     assert.match(all, new RegExp(`${more[0]}: needs PostgreSQL, but database is not set`));

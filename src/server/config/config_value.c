@@ -403,23 +403,31 @@ static bool is_gateway_name(const char *text)
                                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_-");
 }
 
+static bool is_default(const struct config *config, enum config_setting which)
+{
+    struct buf value = { 0 };
+    config_print_value(config, which, &value);
+    bool is_default = slice_is(buf_slice(&value), config_settings[which].def);
+    buf_finish(&value);
+    return is_default;
+}
+
 /* Refuses settings about a database if none is set. Otherwise a gateway whose operator has
  * forgotten the database would serve from its own, and be believed to stand by. */
 static enum err check_without_database(const struct config *config, struct failure *why)
 {
-    enum config_setting said = SETTING_gateway_name;
-    if (strcmp(config->commit_durability, "on") != 0)
-        said = SETTING_commit_durability;
-    else if (strcmp(config->failover, "unknown") != 0)
-        said = SETTING_failover;
-    else if (*config->peer_listen)
-        said = SETTING_peer_listen;
-    else if (!*config->gateway_name)
-        return OK;
-    return explain(why, ERR_INVALID,
-                   "%s: needs PostgreSQL, but database is not set; set RUNCAST_DATABASE to "
-                   "its address, or remove this setting",
-                   config->origins[said]);
+    static const enum config_setting list[] = {
+        SETTING_database_schema,   SETTING_database_writers, SETTING_database_readers,
+        SETTING_commit_durability, SETTING_failover,         SETTING_gateway_name,
+        SETTING_beat_ms,           SETTING_dead_after_ms,    SETTING_peer_listen
+    };
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+        if (!is_default(config, list[i]))
+            return explain(why, ERR_INVALID,
+                           "%s: needs PostgreSQL, but database is not set; set "
+                           "RUNCAST_DATABASE to its address, or remove this setting",
+                           config->origins[list[i]]);
+    return OK;
 }
 
 /* With a database, the encryption key must be set. A key that a gateway generates in its

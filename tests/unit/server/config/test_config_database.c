@@ -46,6 +46,11 @@ static void invalid_database_setting_error_names_the_remedy(void **state)
         { { .arguments = { "--beat", "1s200ms" } }, "at least 100ms" },
         { { .arguments = { "--beat", "ms" } }, "at least 100ms" },
         { { .arguments = { "--beat", "9223372036854775807ms" } }, "at least 100ms" },
+        { { .arguments = { "--gateway-name", "a" } }, "--gateway-name: needs PostgreSQL" },
+        { { .arguments = { "--dead-after", "10s" } }, "--dead-after: needs PostgreSQL" },
+        { { .arguments = { "--database-schema", "a" } }, "--database-schema: needs" },
+        { { .environment = { "RUNCAST_DATABASE_READERS=4" } },
+          "RUNCAST_DATABASE_READERS: needs PostgreSQL" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct failure why = config_input_wrong(&cases[i].input);
@@ -69,7 +74,8 @@ static void times_below_a_second_are_read_and_printed(void **state)
 {
     (void)state;
     struct config config = config_input_right(&(struct config_input){
-        .arguments = { "--beat", "200ms", "--dead-after", "1000ms" } });
+        .arguments = { "--beat", "200ms", "--dead-after", "1000ms", "--database", URL },
+        .environment = { KEY } });
     assert_int_equal(config.beat_ms, 200);
     assert_int_equal(config.dead_after_ms, 1000);
     assert_printed(&config, "= 200ms");
