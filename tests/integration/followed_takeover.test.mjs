@@ -76,7 +76,7 @@ class Clients {
 }
 
 // A promoted server may lack commits. The memory of followers is then of another history.
-test("clients of followers stay connected when a failover of the database loses commits", { timeout: 300_000 }, async (t) => {
+test("clients of followers stay connected when a failover of the database loses commits", { timeout: 300_000, ...since("63d02c3d") }, async (t) => {
   const first = await startPostgres({ t }), standby = await first.standby({ t });
   const url = `postgresql://runcast@127.0.0.1:${first.port},127.0.0.1:${standby.port}/runcast?target_session_attrs=read-write`;
   const { gateways, leader, others } = await startFollowers(t, { postgres: first, url });
@@ -136,7 +136,7 @@ for (const [what, end] of [
     const next = await oneOf(others);
     const last = await trigger(next);
     for (const clients of all) await clients.untilSeen(last);
-    await until(async () => await next.metric("runcast_memory_comparisons_total{result=\"equal\"}") === 1, { what: "its memory was compared with the database" });
+    if (!since("6ba68aa6").skip) await until(async () => await next.metric("runcast_memory_comparisons_total{result=\"equal\"}") === 1, { what: "its memory was compared with the database" });
     const count = Number(postgres.query("SELECT count(*) FROM runcast.run"));
     for (const { mirror, gateway } of all) await until(() => mirror.runs.size === count, { what: `the subscriber at ${gateway.name} has all runs` });
     const [other] = others.filter((one) => one !== next);
@@ -148,7 +148,7 @@ for (const [what, end] of [
   });
 }
 
-test("a follower that takes the lead with memory that differs from the database gives it up, and reads everything", { timeout: 120_000 }, async (t) => {
+test("a follower that takes the lead with memory that differs from the database gives it up, and reads everything", { timeout: 120_000, ...since("6ba68aa6") }, async (t) => {
   const { postgres, leader, others: [b] } = await startFollowers(t, { names: ["a", "b"] });
   const right = await trigger(leader), wrong = await trigger(leader);
   await agree(leader, [b]);

@@ -223,7 +223,7 @@ describe("a follower", { timeout: 300_000 }, () => {
 });
 
 // A network that loses packets ends no connection, and the leader may lead on.
-test("calls that are in progress at a leader that has become silent end long before their time", { timeout: 120_000 }, async (t) => {
+test("calls that are in progress at a leader that has become silent end long before their time", { timeout: 120_000, ...since("ec329979") }, async (t) => {
   const { leader, others: [follower] } = await startFollowers(t, { names: ["a", "b"] }), clients = [new HttpClient(follower.url, keys.dev), new HttpClient(follower.url, keys.dev)];
   const name = "once", headers = { "x-trigger-request-idempotency-key": crypto.randomUUID() };
   const trigger = (http, more) => http.request("POST", TRIGGER, { body: { payload: { name } }, timeoutMs: 40_000, ...more }); // a leader has 90 s to respond
@@ -241,7 +241,7 @@ test("calls that are in progress at a leader that has become silent end long bef
   await leader.stop();
 });
 
-test("streams and sockets that a follower has forwarded end when another gateway leads", { timeout: 120_000 }, async (t) => {
+test("streams and sockets that a follower has forwarded end when another gateway leads", { timeout: 120_000, ...since("ed15644a") }, async (t) => {
   const { leader, others } = await startFollowers(t), streams = [], sockets = [];
   const { json: { id } } = await leader.post(TRIGGER, { payload: 1 }), path = `/realtime/v1/streams/${id}`;
   assert.equal((await leader.put(`${path}/self/chunks`)).status, 202);
