@@ -206,8 +206,8 @@ uint32_t repl_version_common(uint32_t least, uint32_t newest);
 void repl_run_complete(struct repl_run *change, const struct run *known);
 
 /* Gives the run of a change the packets that were left out. stored is the same run as the
- * database has it, maybe after later changes, which these packets outlast. NULL: it has been
- * removed there. */
+ * database has it, maybe after later changes, which these packets outlast. NULL: memory has
+ * the change, so it needs none. */
 void repl_run_fill(struct repl_run *change, const struct run *stored);
 
 /* Returns true if followers need documents of the kind. The numbers of all others are

@@ -41,9 +41,11 @@ static void on_loaded(struct store_read *head, enum store_status status)
     struct left_out_change *wanted = read->wanted;
     if (wanted)
         wanted->read = NULL;
-    if (wanted && (!status || status == STORE_MISSING)) {
-        repl_run_fill(wanted->change, status ? NULL : &read->load.run);
+    if (wanted && !status) {
+        repl_run_fill(wanted->change, &read->load.run);
         options->filled(options->owner, wanted->change);
+    } else if (wanted && status == STORE_MISSING) {
+        options->removed(options->owner, wanted->change);
     } else if (wanted) {
         options->failed(options->owner);
     }

@@ -34,7 +34,9 @@ struct left_out_options {
     bool (*needs)(void *owner, const struct repl_run *change);
     /* A change was filled. Without a read, this is called inside of the functions below. */
     void (*filled)(void *owner, const struct repl_run *change);
-    /* The database cannot be read. The change still lacks its packets. */
+    /* Retention has removed the run meanwhile. The change still lacks its packets. */
+    void (*removed)(void *owner, const struct repl_run *change);
+    /* The database cannot be read. The same. */
     void (*failed)(void *owner);
     void *owner;
 };
@@ -64,8 +66,8 @@ void left_out_init_line(struct left_out *left_out, struct left_out_line *line);
  * options.needs. */
 void left_out_read_on(struct left_out_line *line, bool may_read);
 
-/* The change of wanted, which the caller has set, lacks a packet. filled or failed of the
- * options follows. */
+/* The change of wanted, which the caller has set, lacks a packet. filled, removed or failed of
+ * the options follows. */
 void left_out_add(struct left_out_line *line, struct left_out_change *wanted);
 
 /* Call it once the change is applied or given up. A read that is in progress ends unused.

@@ -29,6 +29,7 @@ void replica_init(struct replica *replica, struct loop *loop, struct store *stor
     const struct left_out_options left_out = { .store = store,
                                                .needs = replica_needs_packets,
                                                .filled = replica_note_filled,
+                                               .removed = replica_note_removed,
                                                .failed = on_not_filled,
                                                .owner = replica };
     *replica = (struct replica){ .loop = loop, .store = store, .options = *options };

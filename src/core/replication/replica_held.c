@@ -374,3 +374,14 @@ void replica_note_filled(void *owner, const struct repl_run *change)
     if (followed)
         make_ready(owner, followed);
 }
+
+/* The run must not be shown without its packets. Its removal may arrive much later. */
+void replica_note_removed(void *owner, const struct repl_run *change)
+{
+    struct followed *followed = replica_find(owner, change->env);
+    if (!followed)
+        return;
+    give_up_held(owner, followed);
+    note_held(followed);
+    make_ready(owner, followed);
+}

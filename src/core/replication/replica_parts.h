@@ -68,3 +68,4 @@ void replica_forget_held(struct replica *replica);
 /* left_out_options */
 bool replica_needs_packets(void *owner, const struct repl_run *change);
 void replica_note_filled(void *owner, const struct repl_run *change);
+void replica_note_removed(void *owner, const struct repl_run *change);

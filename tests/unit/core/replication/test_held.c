@@ -330,6 +330,52 @@ static void older_follower_gets_every_change(void **state)
     assert_int_equal(scene->runs_sent, 3);
 }
 
+/* ---- retention ---- */
+
+static void on_purged(struct store_purge *purge, enum store_status status)
+{
+    (void)purge;
+    assert_int_equal(status, STORE_OK);
+}
+
+/* Removes settled runs from the database, and then from the leader's memory. */
+static void purge(struct replication_scene *scene)
+{
+    struct store_purge purge = { .env = WORLD_ENV,
+                                 .before = INT64_MAX,
+                                 .documents_before = INT64_MAX,
+                                 .limit = 100,
+                                 .done = on_purged };
+    uint64_t at = 0;
+    scene->world->store->ops->purge(scene->world->store, &purge);
+    world_pass(scene->world, 1);
+    source_floor(&scene->source, &purge.position);
+    while (environment_purge(scene->world->env, &purge.position, &at))
+        ;
+}
+
+static void removed_run_is_never_shown_without_its_output(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    create(scene->world, "run_1", "a");
+    create(scene->world, "run_2", "a");
+    scene_pass(scene, 10);
+    finish_run(scene->world, "run_1", LONG - QUOTES);
+    purge(scene);
+    scene_deliver_first(scene);
+    for (int i = 0; i < 10; i++)
+        world_pass(scene->world, 1);
+    assert_false(run_is_settled(run_in(scene->copy, "run_1")));
+    assert_true(followed(scene)->lacks);
+    scene_pass(scene, REPLICA_ASK_MS);
+    read_all(scene);
+    assert_false(followed(scene)->lacks);
+    assert_same_memory(scene);
+    assert_null(environment_find(scene->copy, SLICE("run_1")));
+    assert_same_run(scene, "run_2");
+}
+
 /* ---- environments that come ---- */
 
 static void environment_that_comes_is_read_alone(void **state)
@@ -369,6 +415,7 @@ int main(void)
         TEST(held_changes_are_given_up_for_omitted_ones),
         TEST(omitted_changes_that_memory_has_are_passed),
         TEST(older_follower_gets_every_change),
+        TEST(removed_run_is_never_shown_without_its_output),
         TEST(environment_that_comes_is_read_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

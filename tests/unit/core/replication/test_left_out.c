@@ -198,15 +198,6 @@ static void evicted_run_returns_with_its_packets(void **state)
     assert_int_equal(run_in(scene->copy, "run_1")->output->len, PACKET);
 }
 
-static void removed_run_does_not_hold_up_others(void **state)
-{
-    struct repl_run change = { .marks = REPL_PACKETS | REPL_LEFT_OUT };
-    (void)state;
-    repl_run_fill(&change, NULL);
-    assert_int_equal(change.marks, REPL_PACKETS);
-    assert_null(change.run.payload);
-}
-
 /* ---- faults ---- */
 
 static void failed_read_ends_the_connection(void **state)
@@ -302,7 +293,6 @@ int main(void)
         TEST(few_changes_are_read_at_a_time),
         TEST(packets_that_may_be_replaced_travel),
         TEST(evicted_run_returns_with_its_packets),
-        cmocka_unit_test(removed_run_does_not_hold_up_others),
         TEST(failed_read_ends_the_connection),
         TEST(connection_may_end_during_a_read),
         TEST(changes_that_memory_has_are_not_read),
