@@ -24,6 +24,7 @@ enum {
     /* A follower reads slowly if this many bytes for it are unsent, some of them for this long. */
     SLOW_BYTES = 1 << 20,
     SLOW_AFTER_MS = 100,
+    SLOW_AT_ONCE = 2 << 20, /* it does so, too, if this many are unsent */
     /* Followers then count as slow for this long. It doubles each time, because the link that
      * was too slow is filled again afterwards. A quiet time makes it short again. */
     SLOW_MS = 1000,
@@ -63,7 +64,8 @@ static const struct served *find_slow(const struct serving *serving)
     list_each (link, &serving->source.followers) {
         struct source_follower *follower = container_of(link, struct source_follower, link);
         const struct served *served = container_of(follower, struct served, follower);
-        if (peer_conn_unsent(served->peer, SLOW_AFTER_MS) >= SLOW_BYTES)
+        if (peer_conn_unsent(served->peer, SLOW_AFTER_MS) >= SLOW_BYTES ||
+            peer_conn_unsent(served->peer, 0) >= SLOW_AT_ONCE)
             return served;
     }
     return NULL;
