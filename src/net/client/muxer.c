@@ -29,6 +29,7 @@ struct muxer {
     int64_t first_byte_ms, retry_ms; /* retry: when it may be opened again */
     enum muxer_state state;
     bool is_full, is_closing;
+    bool is_older; /* the server does not know the note */
     struct relay tunnel;
     struct mux_reader reader;
     struct buf items; /* of this turn */
@@ -100,6 +101,14 @@ static void on_tunnel_ready(struct relay *tunnel)
     of_tunnel(tunnel)->is_full = false;
 }
 
+/* The server may know the older note, which the next request tries. */
+static void note_older(struct muxer *muxer)
+{
+    bool tries_older = !muxer->is_older && muxer->greeter->mux_older_note;
+    muxer->is_older |= tries_older;
+    muxer->retry_ms = now_of(muxer) + (tries_older ? 0 : OLDER_MS);
+}
+
 static void on_tunnel_head(struct relay *tunnel, int status,
                            const struct http_header *headers, size_t count)
 {
@@ -108,7 +117,7 @@ static void on_tunnel_head(struct relay *tunnel, int status,
     if (status == 101)
         muxer->state = MUXER_OPEN;
     else if (status == 404)
-        muxer->retry_ms = now_of(muxer) + OLDER_MS;
+        note_older(muxer);
 }
 
 static struct relay *find(const struct muxer *muxer, uint32_t id)
@@ -175,13 +184,15 @@ static void open_tunnel(struct muxer *muxer)
         { SLICE("connection"), SLICE("Upgrade") },
         { SLICE("upgrade"), SLICE("websocket") },
     };
+    const struct relay_greeter *greeter = muxer->greeter;
+    const char *note = muxer->is_older ? greeter->mux_older_note : greeter->mux_note;
     const struct relay_request request = { .method = "GET",
-                                           .target = slice_of(muxer->greeter->mux_target),
+                                           .target = slice_of(greeter->mux_target),
                                            .headers = headers,
                                            .header_count = 3,
                                            .upgrades = true,
                                            .is_urgent = true,
-                                           .note = slice_of(muxer->greeter->mux_note) };
+                                           .note = slice_of(note) };
     struct failure why;
     muxer->retry_ms = now_of(muxer) + RETRY_MS;
     if (relay_begin(muxer->pool, &muxer->tunnel, &request, &tunnel_ops, &why))

@@ -110,6 +110,8 @@ struct relay_greeter {
     /* The target that switches to messages of net/mux.h, and the note for sign; NULL:
      * requests share no connection. */
     const char *mux_target, *mux_note;
+    /* The note for a server that responds to the other one with 404; NULL: none. */
+    const char *mux_older_note;
     /* Writes the MAC of the next message of that connection. */
     void (*seal)(void *greeting, struct slice items, struct buf *mac);
 };

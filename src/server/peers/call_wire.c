@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "net/http/http_check.h"
 #include "net/http/relayed.h"
+#include "server/peers/peer_wire.h"
 
 enum { MAC_TEXT = (PEER_MAC_LEN * 4 + 2) / 3 }; /* in base64url */
 
@@ -70,13 +71,22 @@ static bool has_header_once(const struct exchange *x)
     return false;
 }
 
-static bool read_origin(struct slice origin, struct exchange *x, bool *is_mux)
+static enum peer_mux mux_of(struct slice origin, const struct exchange *x)
 {
-    *is_mux = slice_is(origin, PEER_MUX_ORIGIN) && slice_is(x->path, PEER_MUX_TARGET);
-    return *is_mux || relayed_read(origin, x);
+    if (!slice_is(x->path, PEER_MUX_TARGET))
+        return PEER_MUX_NONE;
+    return slice_is(origin, PEER_MUX_ORIGIN)         ? PEER_MUX_SEALED
+           : slice_is(origin, PEER_MUX_OLDER_ORIGIN) ? PEER_MUX_HASHED
+                                                     : PEER_MUX_NONE;
 }
 
-bool call_wire_check(struct peer_mac *mac, struct exchange *x, bool *is_mux)
+static bool read_origin(struct slice origin, struct exchange *x, enum peer_mux *mux)
+{
+    *mux = mux_of(origin, x);
+    return *mux || relayed_read(origin, x);
+}
+
+bool call_wire_check(struct peer_mac *mac, struct exchange *x, enum peer_mux *mux)
 {
     unsigned char hash[HASH_LEN], given[PEER_MAC_LEN];
     struct buf head = { 0 };
@@ -87,16 +97,34 @@ bool call_wire_check(struct peer_mac *mac, struct exchange *x, bool *is_mux)
     add_head(&head, x);
     hash_call(buf_slice(&head), origin, hash);
     buf_finish(&head);
-    if (!peer_mac_check(mac, hash, given) || !read_origin(origin, x, is_mux))
+    if (!peer_mac_check(mac, hash, given) || !read_origin(origin, x, mux))
         return false;
     x->header_count--;
     return true;
 }
 
-void call_wire_seal(struct peer_mac *mac, struct slice items, struct buf *out)
+void call_wire_seal(struct peer_mac *mac, enum peer_mux mux, struct slice items,
+                    struct buf *out)
 {
     unsigned char hash[HASH_LEN], made[PEER_MAC_LEN];
-    vault_hash(items, hash);
-    peer_mac_next(mac, hash, made);
+    if (mux == PEER_MUX_SEALED) {
+        peer_mac_seal(mac, items, made);
+    } else {
+        vault_hash(items, hash);
+        peer_mac_next(mac, hash, made);
+    }
     buf_add(out, (struct slice){ (const char *)made, sizeof(made) });
+}
+
+bool call_wire_open(struct peer_mac *mac, enum peer_mux mux, struct slice *message)
+{
+    if (mux != PEER_MUX_SEALED)
+        return peer_wire_open(mac, message);
+    if (message->len < PEER_MAC_LEN)
+        return false;
+    struct slice items = slice_from(*message, PEER_MAC_LEN);
+    if (!peer_mac_check_seal(mac, items, (const unsigned char *)message->ptr))
+        return false;
+    *message = items;
+    return true;
 }

@@ -23,9 +23,13 @@
 
 /* The target by which a follower makes a connection multiplexed, and what it sends instead
  * of an origin: clients choose the targets of their calls, but not the origin. No client has
- * this address. A leader of an older version takes it as one, and responds with 404. */
+ * this address. A leader of an older version takes it as one, and responds with 404. With the
+ * older origin, messages have the MAC of their hash. */
 #define PEER_MUX_TARGET "/peer/mux"
-#define PEER_MUX_ORIGIN "mux --"
+#define PEER_MUX_ORIGIN "mux2 --"
+#define PEER_MUX_OLDER_ORIGIN "mux --"
+
+enum peer_mux { PEER_MUX_NONE, PEER_MUX_HASHED, PEER_MUX_SEALED };
 
 /* Appends the header line for the next call. head: request line and headers, as sent;
  * origin: relayed_write. */
@@ -33,10 +37,14 @@ void call_wire_sign(struct peer_mac *mac, struct slice head, struct slice origin
                     struct buf *line);
 
 /* Checks the next call of a connection, of which only the head has arrived. Attributes it to
- * its client, and removes the header. *is_mux: it is not a call, but asks for a multiplexed connection. After
- * false the connection must end. */
-bool call_wire_check(struct peer_mac *mac, struct exchange *x, bool *is_mux);
+ * its client, and removes the header. *mux: PEER_MUX_NONE for a call; otherwise, it asks for a
+ * multiplexed connection. After false the connection must end. */
+bool call_wire_check(struct peer_mac *mac, struct exchange *x, enum peer_mux *mux);
 
-/* Appends the MAC of the next message of a multiplexed connection, which covers all items;
- * peer_wire_open checks it. */
-void call_wire_seal(struct peer_mac *mac, struct slice items, struct buf *out);
+/* Appends the MAC of the next message of a multiplexed connection, which covers all items. */
+void call_wire_seal(struct peer_mac *mac, enum peer_mux mux, struct slice items,
+                    struct buf *out);
+
+/* Takes the MAC off the front of such a message, and checks it. After false the connection must
+ * end. */
+bool call_wire_open(struct peer_mac *mac, enum peer_mux mux, struct slice *message);

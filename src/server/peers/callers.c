@@ -33,7 +33,7 @@ struct peer_caller {
     struct peer_mac *mac; /* NULL: it has proved nothing yet */
     bool is_opened;       /* it has got the opening */
     bool is_proven;
-    bool wants_mux;
+    enum peer_mux mux;  /* which it asks for */
     struct timer timer; /* until then */
     struct list link;   // callers::strangers, until then
 };
@@ -188,7 +188,7 @@ static void open_mux(struct peer_caller *caller, struct exchange *x)
         return;
     }
     caller->mac = NULL;
-    muxed_calls_open(callers->loop, callers->server, x, mac);
+    muxed_calls_open(callers->loop, callers->server, x, mac, caller->mux);
 }
 
 void callers_take_greeting(struct callers *callers, struct exchange *x)
@@ -196,7 +196,7 @@ void callers_take_greeting(struct callers *callers, struct exchange *x)
     struct peer_caller *caller = caller_of(x);
     if (!leads(callers, x))
         return;
-    if (caller->wants_mux)
+    if (caller->mux)
         open_mux(caller, x);
     else if (!caller->is_opened)
         reply_opening(caller, x);
@@ -223,7 +223,7 @@ static void take_greeting_head(struct callers *callers, struct exchange *x)
 
 static bool check_call(struct peer_caller *caller, struct exchange *x)
 {
-    return call_wire_check(caller->mac, x, &caller->wants_mux);
+    return call_wire_check(caller->mac, x, &caller->mux);
 }
 
 /* A message of calls had a MAC, so only its origin is left to read. */
@@ -248,7 +248,7 @@ bool callers_take_head(struct callers *callers, struct exchange *x)
     else if (!check_call(caller, x))
         refuse(callers, x, "the head of a call was changed on the way");
     else
-        return !caller->wants_mux && leads(callers, x);
+        return !caller->mux && leads(callers, x);
     return false;
 }
 

@@ -44,6 +44,7 @@ struct greeting {
     struct peer_handshake handshake;
     struct peer_keys keys; /* until the leader has proved that it has one of them */
     struct peer_mac *mac;
+    enum peer_mux mux; /* once it carries calls together */
 };
 
 static void *create_greeting(void *owner)
@@ -131,12 +132,15 @@ static enum relay_greet next(void *made, int status, struct slice answer, struct
 
 static void sign(void *made, struct slice head, struct slice note, struct buf *line)
 {
-    call_wire_sign(((struct greeting *)made)->mac, head, note, line);
+    struct greeting *greeting = made;
+    greeting->mux = slice_is(note, PEER_MUX_ORIGIN) ? PEER_MUX_SEALED : PEER_MUX_HASHED;
+    call_wire_sign(greeting->mac, head, note, line);
 }
 
 static void seal(void *made, struct slice items, struct buf *mac)
 {
-    call_wire_seal(((struct greeting *)made)->mac, items, mac);
+    const struct greeting *greeting = made;
+    call_wire_seal(greeting->mac, greeting->mux, items, mac);
 }
 
 static const struct relay_greeter greeter = { .target = PEER_CALLS_TARGET,
@@ -146,6 +150,7 @@ static const struct relay_greeter greeter = { .target = PEER_CALLS_TARGET,
                                               .sign = sign,
                                               .mux_target = PEER_MUX_TARGET,
                                               .mux_note = PEER_MUX_ORIGIN,
+                                              .mux_older_note = PEER_MUX_OLDER_ORIGIN,
                                               .seal = seal };
 
 /* ---- pools ---- */

@@ -11,7 +11,6 @@
 #include "net/http/carried.h"
 #include "net/http/tunnel.h"
 #include "net/mux.h"
-#include "server/peers/peer_wire.h"
 
 /* Bytes of a body, since a message has a copy of it. */
 enum {
@@ -24,6 +23,7 @@ struct muxed_calls {
     struct server *server;
     struct tunnel *tunnel;
     struct peer_mac *mac;
+    enum peer_mux mux;
     struct bytes *peer; /* the address of the follower */
     struct mux_reader reader;
     struct buf items; /* answers that are not sent yet */
@@ -162,7 +162,7 @@ static bool take_items(struct muxed_calls *all, struct slice items)
 
 static bool take_message(struct muxed_calls *all, struct slice message)
 {
-    return peer_wire_open(all->mac, &message) && take_items(all, message);
+    return call_wire_open(all->mac, all->mux, &message) && take_items(all, message);
 }
 
 static void on_bytes(struct tunnel *tunnel, struct slice bytes)
@@ -208,12 +208,13 @@ static void on_closed(struct tunnel *tunnel)
 static const struct tunnel_ops tunnel_ops = { on_bytes, on_drained, on_closed };
 
 void muxed_calls_open(struct loop *loop, struct server *server, struct exchange *x,
-                      struct peer_mac *mac)
+                      struct peer_mac *mac, enum peer_mux mux)
 {
     struct muxed_calls *all = mem_new(struct muxed_calls);
     all->loop = loop;
     all->server = server;
     all->mac = mac;
+    all->mux = mux;
     all->peer = bytes_create(slice_of(x->peer));
     all->reader.most = MUX_CALLS_MAX;
     all->later.fn = on_later;

@@ -9,13 +9,13 @@
 #pragma once
 
 #include "base/loop.h"
-#include "base/vault/peer_mac.h"
 #include "net/http/server.h"
+#include "server/peers/call_wire.h"
 
 /* Responds with 101, and serves the calls that follow as requests of the server. Takes
  * ownership of the mac. */
 void muxed_calls_open(struct loop *loop, struct server *server, struct exchange *x,
-                      struct peer_mac *mac);
+                      struct peer_mac *mac, enum peer_mux mux);
 
 /* Returns where the client of an exchange comes from, as the follower names it; absent: the
  * exchange was not multiplexed. */

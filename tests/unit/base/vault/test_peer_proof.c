@@ -226,6 +226,52 @@ static void macs_are_as_specified(void **state)
     }
 }
 
+static void gmacs_are_as_specified(void **state)
+{
+    (void)state;
+    static const char *const expected[][2] = {
+        [PEER_LEADER] = { "30840444b5bca18ccf3bd5f8acbed6fd",
+                          "49490215a1c2fa87ca5bf9be9203f58e" },
+        [PEER_CALLER] = { "95cbebcc589ac949dc226ee34ead1b1d",
+                          "8f1c092d5bc3e5fc817c387854c30784" },
+    };
+    unsigned char mac[PEER_MAC_LEN];
+    for (unsigned role = PEER_LEADER; role <= PEER_CALLER; role += PEER_CALLER) {
+        struct direction direction = open_direction((enum peer_role)role);
+        for (size_t i = 0; i < 2; i++) {
+            peer_mac_seal(direction.sender, SLICE("a message"), mac);
+            assert_hex(mac, PEER_MAC_LEN, expected[role][i]);
+            assert_true(peer_mac_check_seal(direction.receiver, SLICE("a message"), mac));
+        }
+        close_direction(&direction);
+    }
+}
+
+static void changed_repeated_or_reflected_gmac_is_detected(void **state)
+{
+    (void)state;
+    const struct slice message = SLICE("a message");
+    unsigned char mac[PEER_MAC_LEN], hash[HASH_LEN] = { 0 };
+    struct direction there = open_direction(PEER_CALLER);
+    struct direction back = open_direction(PEER_CALLED);
+    peer_mac_seal(there.sender, message, mac);
+    assert_false(peer_mac_check_seal(back.receiver, message, mac));
+    assert_true(peer_mac_check_seal(there.receiver, message, mac));
+    assert_false(peer_mac_check_seal(there.receiver, message, mac));
+    peer_mac_next(there.sender, hash, mac); /* it counts, too */
+    peer_mac_seal(there.sender, message, mac);
+    assert_true(peer_mac_check_seal(there.receiver, message, mac));
+    for (size_t i = 0; i < PEER_MAC_LEN; i++) {
+        peer_mac_seal(there.sender, message, mac);
+        mac[i] ^= 0x80;
+        assert_false(peer_mac_check_seal(there.receiver, message, mac));
+    }
+    peer_mac_seal(there.sender, message, mac);
+    assert_false(peer_mac_check_seal(there.receiver, SLICE("a massage"), mac));
+    close_direction(&there);
+    close_direction(&back);
+}
+
 static void changed_message_is_detected(void **state)
 {
     (void)state;
@@ -366,6 +412,8 @@ int main(void)
         cmocka_unit_test(proofs_of_another_length_are_wrong),
         cmocka_unit_test(drawn_bytes_differ),
         cmocka_unit_test(macs_are_as_specified),
+        cmocka_unit_test(gmacs_are_as_specified),
+        cmocka_unit_test(changed_repeated_or_reflected_gmac_is_detected),
         cmocka_unit_test(changed_message_is_detected),
         cmocka_unit_test(repeated_missing_or_reflected_message_is_detected),
         cmocka_unit_test(seals_are_as_specified),

@@ -95,6 +95,7 @@ static const struct relay_greeter greeter = { .target = "/greeting",
                                               .sign = sign,
                                               .mux_target = "/mux",
                                               .mux_note = "mux",
+                                              .mux_older_note = "older",
                                               .seal = seal };
 
 static int open_world(void **state)
@@ -196,6 +197,26 @@ static void ask(const char *response)
     buf_clear(&far.got);
 }
 
+/* After a 404, the next request asks with the older note, on the connection that had it. */
+static void ask_with_older_note(const char *response)
+{
+    struct far own = { 0 };
+    ask("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+    assert_false(begin(&calls[0]));
+    relay_write(&calls[0].relay, SLICE("body"));
+    relay_finish(&calls[0].relay);
+    far_accept(&world, &own);
+    far_await(&world, &own, "body");
+    far_await(&world, &far, "\r\n\r\n");
+    assert_true(far_has(&far, "GET /mux ") && far_has(&far, "x-note: older\r\n"));
+    far_say(&world, &far, response);
+    far_say(&world, &own, "HTTP/1.1 204 No\r\n\r\n");
+    client_world_until(&world, has_ended, &calls[0]);
+    far_close(&own);
+    client_world_turn(&world);
+    buf_clear(&far.got);
+}
+
 /* ---- the server ---- */
 
 /* Reads the items of the next message. Returns their number. */
@@ -226,11 +247,9 @@ static size_t read_message(struct mux_item items[CALLS])
 }
 
 /* The connection is open once it takes a request; that one is canceled. */
-static void open_mux(void)
+static void await_mux(void)
 {
     struct mux_item items[CALLS];
-    ask("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n"
-        "upgrade: websocket\r\n\r\n");
     while (!begin(&calls[CALLS - 1])) {
         relay_cancel(&calls[CALLS - 1].relay);
         client_world_turn(&world);
@@ -238,6 +257,16 @@ static void open_mux(void)
     relay_cancel(&calls[CALLS - 1].relay);
     assert_int_equal(read_message(items), 2);
     buf_clear(&far.got);
+}
+
+static const char switching[] =
+    "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n"
+    "upgrade: websocket\r\n\r\n";
+
+static void open_mux(void)
+{
+    ask(switching);
+    await_mux();
 }
 
 static void say_items(const struct mux_item *items, size_t count)
@@ -360,15 +389,22 @@ static void malformed_messages_end_all_requests(void **state)
 static void a_server_that_does_not_multiplex_is_asked_rarely(void **state)
 {
     (void)state;
-    ask("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
-    assert_false(begin(&calls[0]));
-    relay_write(&calls[0].relay, SLICE("body"));
-    relay_finish(&calls[0].relay);
+    ask_with_older_note("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+    assert_false(begin(&calls[1]));
+    relay_write(&calls[1].relay, SLICE("body"));
+    relay_finish(&calls[1].relay);
     far_await(&world, &far, "body");
     assert_true(far_has(&far, "POST /x "));
     assert_false(far_has(&far, "GET /mux "));
     far_say(&world, &far, "HTTP/1.1 204 No\r\n\r\n");
-    expect_end(&calls[0], OK);
+    expect_end(&calls[1], OK);
+}
+
+static void a_server_of_an_older_version_is_asked_with_its_note(void **state)
+{
+    (void)state;
+    ask_with_older_note(switching);
+    await_mux();
 }
 
 static void requests_in_progress_outlive_the_close_of_their_pool(void **state)
@@ -398,6 +434,7 @@ int main(void)
         TEST(a_canceled_request_is_forgotten),
         TEST(malformed_messages_end_all_requests),
         TEST(a_server_that_does_not_multiplex_is_asked_rarely),
+        TEST(a_server_of_an_older_version_is_asked_with_its_note),
         TEST(requests_in_progress_outlive_the_close_of_their_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
