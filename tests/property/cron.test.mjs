@@ -255,7 +255,10 @@ function zoneNames(folder = '') {
   })
 }
 
-test('every zone of the system has the offsets that zdump shows, 1900 to 2060', async () => {
+// zdump takes half of this test's time; rules without an end hold from 2038 on.
+const years = inFull ? [1900, 2060] : [1970, 2040]
+
+test(`every zone of the system has the offsets that zdump shows, ${years.join(' to ')}`, async () => {
   const names = zoneNames(), changes = [], namesByContent = new Map()
   assert.ok(names.length > 400)
   for (const name of names) {
@@ -264,11 +267,11 @@ test('every zone of the system has the offsets that zdump shows, 1900 to 2060', 
   }
   const zonesByContent = [...namesByContent.values()] // zdump reads each file once, whatever names it has
   for (let i = 0; i < zonesByContent.length; i += 50) {
-    const dumped = readDump(await run('zdump', ['-v', '-c', '1900,2060', ...zonesByContent.slice(i, i + 50).map(([name]) => name)]))
+    const dumped = readDump(await run('zdump', ['-v', '-c', years.join(), ...zonesByContent.slice(i, i + 50).map(([name]) => name)]))
     const byName = new Map(zonesByContent.slice(i, i + 50).map((all) => [all[0], all]))
     changes.push(...dumped.flatMap((change) => byName.get(change.zone).map((zone) => ({ ...change, zone }))))
   }
   const answers = await ask(changes.map((c) => `offset|${c.zone}|${c.seconds}`))
-  assert.ok(changes.length > 50000)
+  assert.ok(changes.length > (inFull ? 50000 : 20000))
   changes.forEach((c, i) => assert.equal(answers[i], c.offset, `${c.zone} at ${c.seconds}`))
 })
