@@ -6,7 +6,7 @@
  *
  * The response to a call is never a 500, and its status is the same for a whole and for a
  * cut body; a response that claims to be JSON is JSON. Each round of each input has its own
- * gateway. When time is judged (judge.h), its store was filled before
+ * gateway. When time is judged (judge.h), that is a copy of one whose store was filled
  * (api_population.h). */
 #pragma once
 

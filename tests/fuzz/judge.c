@@ -1,7 +1,13 @@
 /* judge.c - measures CPU time between two calls of loop_time_left. */
 #include "tests/fuzz/judge.h"
 
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/loop.h"
@@ -16,6 +22,12 @@ int __wrap_uv_run(uv_loop_t *uv, uv_run_mode mode);
 static struct judgement judgement;
 static int64_t since_ns;
 static bool paused, measures;
+
+/* Shared with a copy of this process. */
+static struct outcome {
+    struct judgement judgement;
+    int result;
+} * outcome;
 
 static int64_t cpu_ns(void)
 {
@@ -54,6 +66,30 @@ void judge_resume(void)
 {
     paused = false;
     since_ns = cpu_ns();
+}
+
+bool judge_in_copy(int *result)
+{
+    int status, options = MAP_SHARED | MAP_ANONYMOUS;
+    outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, options, -1, 0);
+    assert(outcome != MAP_FAILED);
+    fflush(NULL);
+    pid_t copy = fork();
+    assert(copy >= 0);
+    if (!copy)
+        return true;
+    if (waitpid(copy, &status, 0) != copy || status)
+        abort();
+    judgement = outcome->judgement;
+    *result = outcome->result;
+    munmap(outcome, sizeof(*outcome));
+    return false;
+}
+
+void judge_leave(int result)
+{
+    *outcome = (struct outcome){ .judgement = judgement, .result = result };
+    _exit(0);
 }
 
 struct judgement judge_end(void)

@@ -31,6 +31,12 @@ void judge_rest(void);
 void judge_pause(void);
 void judge_resume(void);
 
+/* Copies this process while the measurement is paused. Returns true in the copy, which ends
+ * itself by judge_leave. Then this returns false, with the result of the copy; what that has
+ * measured counts here. Aborts if the copy ends in another way. */
+bool judge_in_copy(int *result);
+_Noreturn void judge_leave(int result);
+
 struct judgement judge_end(void);
 
 /* Returns true from the first judge_begin on. A target that needs a world then fills it. */
