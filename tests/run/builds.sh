@@ -57,19 +57,29 @@ threaded_tests() {
     done | sort -u
 }
 
-# Installs the packages of a lockfile, unless node_modules matches it: by npm ci, or as copies of
-# the packages of another folder.
+# Installs the packages of a lockfile, unless node_modules matches it: as copies of the packages of another folder, or
+# of those that an earlier clone has installed, or else by npm ci.
 install_modules() { # FOLDER [FROM]
-    local hash
+    local hash kept
     hash=$(sha256sum <"$1/package-lock.json")
+    kept=${XDG_CACHE_HOME:-$HOME/.cache}/runcast-tests/${1##*/}
     [ "$(cat "$1/node_modules/.lockfile-hash" 2>/dev/null)" != "$hash" ] || return 0
     if [ -n "${2:-}" ]; then
-        python3 -B tests/support/python/copy_modules.py "$1" "$2"
+        python3 -B tests/support/python/copy_modules.py "$1" "$2" && echo "$hash" >"$1/node_modules/.lockfile-hash"
+    elif [ "$(cat "$kept/.lockfile-hash" 2>/dev/null)" = "$hash" ]; then
+        link_modules "$kept" "$1/node_modules"
     else
-        (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund)
-    fi && echo "$hash" >"$1/node_modules/.lockfile-hash"
+        (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund) &&
+            echo "$hash" >"$1/node_modules/.lockfile-hash" && { link_modules "$1/node_modules" "$kept" || true; }
+    fi
 }
-export -f install_modules
+
+# Replaces a folder by a copy, whose files are hard links where that is possible.
+link_modules() { # FROM TO
+    mkdir -p "${2%/*}" && rm -rf "$2" "$2.$$" &&
+        { cp -al "$1" "$2.$$" || { rm -rf "$2.$$" && cp -a "$1" "$2.$$"; }; } && mv "$2.$$" "$2"
+}
+export -f install_modules link_modules
 
 # Installs packages for the tests of folders. deploy and sdk-v4 get copies from worker, which has all of them.
 add_modules() { # FOLDER…, of tests
