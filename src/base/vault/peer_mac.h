@@ -10,7 +10,7 @@
  *
  *   MAC = GMAC(key made of the session key, nonce: role and number; message)
  *
- * is for messages that are long and have one receiver: GMAC takes an eighth of the time of a
+ * is for messages that are long and have one receiver: GMAC takes a fourth of the time of a
  * hash. Each message has one of both, and both count. */
 #pragma once
 
