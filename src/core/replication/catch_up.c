@@ -197,6 +197,8 @@ static void take_page(struct catch_up *catch_up)
            timeslice_left_every(&timeslice, TAKEN_AT_ONCE)) {
         struct run *run = &walk->runs[catch_up->taken++];
         walk->after = run->rev;
+        if (catch_up->takes)
+            catch_up->takes(catch_up, run);
         take_run(env, walk->kind, run);
     }
     if (catch_up->taken < walk->count)

@@ -43,6 +43,8 @@ struct catch_up {
     /* The runs of a page are in memory, maybe more final ones than fit in. The caller may set
      * it. */
     void (*took)(struct catch_up *catch_up, struct environment *env);
+    /* Called for each run of a page, before memory takes it. The caller may set it. */
+    void (*takes)(struct catch_up *catch_up, const struct run *run);
 
     /* Private to catch_up.c. */
     struct list waiting;        // catch_up_item::link

@@ -21,6 +21,7 @@ static void apply_some(struct deferred *applying);
 static void on_time(struct timer *timer);
 static void on_caught_up(struct catch_up *catching, enum store_status status);
 static void on_took(struct catch_up *catching, struct environment *env);
+static void on_takes(struct catch_up *catching, const struct run *run);
 static void on_not_filled(void *owner);
 
 void replica_init(struct replica *replica, struct loop *loop, struct store *store,
@@ -39,6 +40,7 @@ void replica_init(struct replica *replica, struct loop *loop, struct store *stor
     waiting_init(&replica->waiting, &left_out);
     catch_up_init(&replica->catch_up, loop, store, on_caught_up);
     replica->catch_up.took = on_took;
+    replica->catch_up.takes = on_takes;
 }
 
 void replica_finish(struct replica *replica)
@@ -433,6 +435,11 @@ static void add_alone(struct replica *replica, uint32_t number)
 static void on_took(struct catch_up *catching, struct environment *env)
 {
     replica_report_applied(container_of(catching, struct replica, catch_up), env);
+}
+
+static void on_takes(struct catch_up *catching, const struct run *run)
+{
+    replica_note_newest(container_of(catching, struct replica, catch_up), run);
 }
 
 void replica_load(struct replica *replica)
