@@ -69,22 +69,25 @@ class Sdk {
   }
 }
 
-/** Subscribers through the proxy, which do not reconnect, and how many of them each gateway has. */
+/** Subscribers through the proxy, which do not reconnect, and how many of them each gateway has. On a busy machine, HAProxy may
+ *  find a gateway late, so there may be more than `count`. */
 async function subscribe(world, t, count) {
-  const mirrors = [];
-  for (let n = 0; n < count; n++) {
-    const mirror = new RunsMirror({ port: world.port, token: keys.prod });
-    mirror.subscribe({ all: true });
-    await mirror.connect();
-    mirror.socket.closed.then(() => { mirror.isClosed = true; });
-    t.after(() => mirror.cut());
-    mirrors.push(mirror);
-  }
-  const at = new Map();
+  const mirrors = [], at = new Map();
   await until(async () => {
-    for (const gateway of world.gateways) at.set(gateway, await gateway.metric("runcast_subscriptions"));
-    return [...at.values()].reduce((sum, n) => sum + n) === count;
-  }, { what: "all subscriptions have begun" });
+    do {
+      const mirror = new RunsMirror({ port: world.port, token: keys.prod });
+      mirror.subscribe({ all: true });
+      await mirror.connect();
+      mirror.socket.closed.then(() => { mirror.isClosed = true; });
+      t.after(() => mirror.cut());
+      mirrors.push(mirror);
+    } while (mirrors.length < count);
+    await until(async () => {
+      for (const gateway of world.gateways) at.set(gateway, await gateway.metric("runcast_subscriptions"));
+      return [...at.values()].reduce((sum, n) => sum + n) === mirrors.length;
+    }, { what: "all subscriptions have begun" });
+    return [...at.values()].every((n) => n > 0);
+  }, { what: "each gateway has some of the subscribers", everyMs: 500 });
   return { mirrors, at };
 }
 
@@ -104,7 +107,6 @@ for (const [where, start] of worlds) for (const [what, end, comesBack] of [
   test(`${where} nothing is lost when the leader ${what}, and subscribers of the others stay connected`, { timeout: 300_000 }, async (t) => {
     const world = await start(t), { leader, others, postgres, url } = world;
     const { mirrors, at } = await subscribe(world, t, 6);
-    for (const [gateway, count] of at) assert.ok(count, `${gateway.name} has some of them`);
     const writers = new Writers(url), program = new Sdk(url, t);
     t.after(() => writers.giveUp());
     await writers.untilServed();
