@@ -98,6 +98,7 @@ struct followed {
     struct frame_line held; /* its frames that wait while those of others are applied */
     bool lacks;             /* frames were given up; it has to be read from the database */
     int64_t until;          /* of the first one of them (waiting_frame::until) */
+    const char *why;        /* that one was given up, for the log */
     bool is_alone;     /* not shown: it is read from the database, or was, and is ahead */
     bool is_catching;  /* it is being read; nothing of it is applied */
     uint64_t missed;   /* changes that were given up, and that memory lacks */

@@ -18,6 +18,11 @@
 
 enum { LOG_AGAIN_MS = 60 * 1000 };
 
+/* Why frames were given up; for the log. */
+static const char too_many[] = "too many of its changes have waited";
+static const char omitted[] = "the leader has omitted some of its changes";
+static const char removed[] = "retention has removed a run whose change waited";
+
 /* Returns the environment of the frame; NULL: it is not of an environment in memory. */
 static struct followed *followed_by(const struct replica *replica,
                                     const struct repl_frame *frame)
@@ -160,9 +165,20 @@ bool replica_apply_held(struct replica *replica)
 
 /* ---- giving up ---- */
 
+/* The environment lacks the frame from now on. */
+static void note_lack(struct replica *replica, struct followed *followed,
+                      const struct waiting_frame *one, const char *why)
+{
+    if (followed->lacks)
+        return;
+    followed->until = one->until;
+    followed->why = why;
+    followed->lacks = replica->has_alone = true;
+}
+
 /* Memory gets what the frame has from the database instead. */
 static void give_up(struct replica *replica, struct followed *followed,
-                    struct waiting_frame *one)
+                    struct waiting_frame *one, const char *why)
 {
     uint64_t position = position_after(&one->frame);
     if (one->frame.kind == REPL_CHANGE) {
@@ -170,16 +186,15 @@ static void give_up(struct replica *replica, struct followed *followed,
         followed->missed++;
         replica->waiting.changes++;
     }
-    if (!followed->lacks)
-        followed->until = one->until;
-    followed->lacks = replica->has_alone = true;
+    note_lack(replica, followed, one, why);
     waiting_destroy(one);
     if (position)
         replica_advance(replica, followed, position);
 }
 
 /* Nothing follows on REPL_DROPPED, which is kept. */
-static void give_up_held(struct replica *replica, struct followed *followed)
+static void give_up_held(struct replica *replica, struct followed *followed,
+                         const char *why)
 {
     replica_forget_before(followed);
     followed->purged_at = 0;
@@ -188,7 +203,7 @@ static void give_up_held(struct replica *replica, struct followed *followed)
     for (struct waiting_frame *first; (first = frame_line_first(&followed->held));) {
         if (first->frame.kind == REPL_DROPPED)
             return;
-        give_up(replica, followed, waiting_take(&replica->waiting, &followed->held));
+        give_up(replica, followed, waiting_take(&replica->waiting, &followed->held), why);
     }
 }
 
@@ -207,8 +222,7 @@ static void log_alone(const struct replica *replica, struct followed *followed)
         return;
     followed->logged_at = now;
     log_info("an environment is read again from the database", "environment",
-             followed->item.env->id, "reason",
-             "too many of its changes have waited, or the leader has omitted some", NULL);
+             followed->item.env->id, "reason", followed->why, NULL);
 }
 
 void replica_begin_alone(struct replica *replica, struct followed *followed)
@@ -322,12 +336,12 @@ void replica_hold(struct replica *replica, struct repl_frame *frame, size_t byte
     one->until = replica->trust_until;
     note_arrived(followed, &one->frame);
     if (is_missing(followed, &one->frame)) {
-        give_up_held(replica, followed);
-        give_up(replica, followed, one);
+        give_up_held(replica, followed, omitted);
+        give_up(replica, followed, one, omitted);
     } else {
         waiting_hold(&replica->waiting, &followed->held, one);
         if (is_too_much(replica, followed))
-            give_up_held(replica, followed);
+            give_up_held(replica, followed, too_many);
     }
     note_held(followed);
     make_ready(replica, followed);
@@ -381,7 +395,7 @@ void replica_note_removed(void *owner, const struct repl_run *change)
     struct followed *followed = replica_find(owner, change->env);
     if (!followed)
         return;
-    give_up_held(owner, followed);
+    give_up_held(owner, followed, removed);
     note_held(followed);
     make_ready(owner, followed);
 }
