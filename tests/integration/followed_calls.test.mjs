@@ -180,6 +180,7 @@ test("a client whose question the leader does not answer is refused after 5 s", 
   for (const { status, headers } of [await poll, await unknown]) assert.deepEqual([status, headers["retry-after"]], [503, "1"]);
   assert.equal((await stranger.closed).code, 4100);
   assert.ok(Date.now() - began >= 5000, "they have waited");
+  assert.match(b.stderr, /"level":"warn","event":"answers of the leader are late; polls get 503","leader":"a"/);
   leader.peers.resume();
   await follows(b);
   await get(b, "/realtime/v1/runs?tags=a&offset=-1");

@@ -117,6 +117,7 @@ static void note_trust(struct follower *follower)
         begin_certainty(follower);
     } else if (left_ms <= 0 && follower->is_certain) {
         follower->is_certain = false;
+        following_log_late(follower->following);
         api_begin_doubt(follower->options.api);
     }
 }

@@ -46,6 +46,8 @@ struct following {
     uint64_t answered; /* replica::answered, when note_lag has looked at it */
     char logged[160];  /* why it could not connect, when that was logged last */
     int64_t logged_ms;
+    bool was_late; /* it was logged that answers are late, and when */
+    int64_t late_ms;
 };
 
 static int64_t now_of(const struct following *following)
@@ -87,6 +89,26 @@ static void log_end(struct following *following, const char *why)
         log_warn("no longer follows", "leader", following->name, "reason", why, NULL);
     else if (!following->ended)
         log_failure(following, why);
+}
+
+/* Returns true if the leader is connected, and its last answer is not valid any more. */
+static bool is_late(const struct following *following)
+{
+    const struct replica *replica = &following->replica;
+    return replica->state == REPLICA_FOLLOWING && !replica->ahead &&
+           replica_left_ms(replica) <= 0;
+}
+
+void following_log_late(struct following *following)
+{
+    int64_t now_ms = now_of(following);
+    bool is_logged = following->was_late && now_ms < following->late_ms + LOG_AGAIN_MS;
+    if (following->ended || is_logged || !is_late(following))
+        return;
+    following->was_late = true;
+    following->late_ms = now_ms;
+    log_warn("answers of the leader are late; polls get 503", "leader", following->name,
+             NULL);
 }
 
 /* Once an ask is answered, memory has what the leader had applied by then. */

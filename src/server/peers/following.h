@@ -53,6 +53,10 @@ void following_end(struct following *following, const char *why);
  * now, otherwise replica_left_ms. */
 int64_t following_left_ms(struct following *following);
 
+/* Memory may not be shown any more. Logs it, at most once a minute, if the leader is connected
+ * but its last answer is not valid any more: no other line names this cause. */
+void following_log_late(struct following *following);
+
 /* Sends a subcommand to the leader. ERR_DRAINING, with the reason: none is connected, or it is
  * of an older version; then done is not called. */
 enum err following_command(struct following *following, struct leader_command *command,
