@@ -11,7 +11,7 @@
  *   MAC = GMAC(key made of the session key, nonce: role and number; message)
  *
  * is for messages that are long and have one receiver: GMAC takes a fourth of the time of a
- * hash. Each message has one of both, and both count. */
+ * hash. A message has one of the two MACs, and both use the same numbers. */
 #pragma once
 
 #include "base/vault/peer_proof.h"

@@ -36,7 +36,7 @@ struct left_out_options {
     void (*filled)(void *owner, const struct repl_run *change);
     /* Retention has removed the run meanwhile. The change still lacks its packets. */
     void (*removed)(void *owner, const struct repl_run *change);
-    /* The database cannot be read. The same. */
+    /* The database cannot be read. The change still lacks its packets. */
     void (*failed)(void *owner);
     void *owner;
 };

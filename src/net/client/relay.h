@@ -81,7 +81,7 @@ struct relay_request {
     struct slice target;               /* "/path?query" */
     const struct http_header *headers; /* all but those that frame the body */
     size_t header_count;
-    bool is_parsed;    /* the server has parsed them, so they need no check */
+    bool is_parsed;    /* our HTTP server has parsed them, so they need no check */
     bool chunked;      /* the length of the body is unknown */
     bool has_length;   /* neither set: the request has no body */
     uint64_t length;   /* of the body */
