@@ -149,12 +149,10 @@ static bool is_served(const struct api_call *call)
     return (api->may_lead_soon || api->serves_on) && (!call->route || call->route->follows);
 }
 
-static const char unconfirmed[] = "it cannot confirm that its data is current";
-
 const char *api_why_refused(const struct api_call *call)
 {
     if (call->is_unconfirmed)
-        return unconfirmed;
+        return "it cannot confirm that its data is current";
     return is_served(call) ? api_doubt(call->api) : api_not_ready(call->api);
 }
 
@@ -170,7 +168,9 @@ enum err api_check_current(struct api_call *call)
 {
     if (!environment_is_late(call->env))
         return OK;
-    return explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", unconfirmed);
+    return explain(
+        &call->why, ERR_DRAINING,
+        "The gateway cannot confirm that its data of this environment is current");
 }
 
 enum err api_check_lead(const struct api *api, struct failure *why)
