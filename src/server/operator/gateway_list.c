@@ -64,7 +64,8 @@ static void judge_follower(const struct gateway_list *list,
         stand_by(listed, "stands by", "does not report");
     else if (reports && !report->is_current)
         stand_by(listed, "stands by",
-                 is_in_doubt(list) ? "its leader is not confirmed" : "catching up");
+                 is_in_doubt(list) ? "its leader is not confirmed"
+                                   : "catching up, or answers reach it late");
     listed->has_lag = reports && !is_silent;
     listed->behind = follower->behind;
     listed->lag_ms = report->lag_ms;
