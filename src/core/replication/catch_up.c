@@ -1,14 +1,17 @@
-/* catch_up.c - one environment after the other, in pages and time slices.
+/* catch_up.c - environments take turns, a page each, in time slices.
  *
- *   next_item ─► clear_some ─► read_position ─► read_unfinished ─► take_page ┐ more pages
- *       │            ▲                                ▲─────────────────────┤
- *       │            │                                                      ▼
- *       ├────────────┼──────────────────────────────────► read_changed ─► take_page ┐
- *       │            │                                        ▲─────────────────────┤
- *       ▲────────────┼──────────────────────────────────────────────────────────────┘ landed
- *       ▼ no more    │
- *   recount ─► compare_some ── memory below purged ─► next_item
- *                    └── purge ─► done */
+ *   next_item ─► clear_some ─► read_position ─► read_page ─► take_page, of unfinished runs ─┐
+ *    ▲  │ │                                        ▲                                        │
+ *    │  │ └── its next page ───────────────────────┤       ┌── more: its next turn ◄────────┤
+ *    │  │                                          ▼       │                                ▼
+ *    │  └────── it is loaded ─────► read_changed ─► take_page ──► landed           all are loaded:
+ *    │                                                     │                         read_changed
+ *    ├──────────────────────────────────◄──────────────────┘
+ *    ▼ each had its turn
+ *   recount ─► compare_some ── memory below purged: loaded again ─► next_item
+ *                    └── purge ─► done
+ *
+ * So an environment with many changes does not delay the others for long. */
 #include "core/replication/catch_up.h"
 
 #include <assert.h>
@@ -36,7 +39,8 @@ void catch_up_init(struct catch_up *catch_up, struct loop *loop, struct store *s
 static void end(struct catch_up *catch_up, enum store_status status)
 {
     while (!list_empty(&catch_up->waiting))
-        list_take(&catch_up->waiting);
+        container_of(list_take(&catch_up->waiting), struct catch_up_item, link)->continues =
+            false;
     while (!list_empty(&catch_up->caught))
         list_take(&catch_up->caught);
     catch_up->item = NULL;
@@ -67,9 +71,7 @@ static void read_page(struct catch_up *catch_up, enum walk_kind kind, uint64_t a
 
 static void read_changed(struct catch_up *catch_up)
 {
-    struct catch_up_item *item = catch_up->item;
-    item->from = item->env->applied;
-    read_page(catch_up, WALK_ALL, item->env->applied, INT64_MAX);
+    read_page(catch_up, WALK_ALL, catch_up->item->env->applied, INT64_MAX);
 }
 
 /* Reads no run, only how far the database is. */
@@ -95,30 +97,64 @@ static void on_position(struct store_read *read, enum store_status status)
         return;
     }
     free(catch_up->walk.runs);
-    catch_up->up_to = catch_up->walk.seq;
-    read_page(catch_up, WALK_UNFINISHED, 0, catch_up->up_to);
+    read_page(catch_up, WALK_UNFINISHED, 0, catch_up->walk.seq);
 }
 
 /* ---- one environment ---- */
 
 static void recount(struct catch_up *catch_up);
 
+/* Each had its turn: those that have landed are shown before others continue. */
+static bool must_recount(const struct catch_up *catch_up)
+{
+    const struct list *waiting = &catch_up->waiting;
+    return list_empty(waiting) ||
+           (!list_empty(&catch_up->caught) &&
+            container_of(waiting->next, struct catch_up_item, link)->continues);
+}
+
+/* Pages that an earlier connection has begun with count, too. */
+static void begin_item(struct catch_up *catch_up, struct catch_up_item *item)
+{
+    if (!item->is_partial)
+        item->from = item->env->applied;
+    item->is_partial = true;
+    catch_up->is_clearing = !item->is_loaded;
+    if (item->is_loaded)
+        read_changed(catch_up);
+    else
+        loop_defer(catch_up->loop, &catch_up->stepping);
+}
+
 static void next_item(struct catch_up *catch_up)
 {
-    if (list_empty(&catch_up->waiting)) {
+    if (must_recount(catch_up)) {
         recount(catch_up);
         return;
     }
     struct catch_up_item *item =
         container_of(list_take(&catch_up->waiting), struct catch_up_item, link);
     catch_up->item = item;
-    catch_up->is_clearing = !item->is_loaded;
-    item->is_partial = true;
-    if (item->is_loaded) {
-        read_changed(catch_up);
+    if (!item->continues) {
+        begin_item(catch_up, item);
         return;
     }
-    loop_defer(catch_up->loop, &catch_up->stepping);
+    item->continues = false;
+    read_page(catch_up, item->kind, item->after, item->up_to);
+}
+
+/* Its next page is read after those of the others. */
+static void wait_for_turn(struct catch_up *catch_up)
+{
+    struct catch_up_item *item = catch_up->item;
+    const struct store_walk *walk = &catch_up->walk;
+    item->continues = true;
+    item->kind = walk->kind;
+    item->after = walk->after;
+    item->up_to = walk->up_to;
+    catch_up->item = NULL;
+    list_append(&catch_up->waiting, &item->link);
+    next_item(catch_up);
 }
 
 static void clear_some(struct catch_up *catch_up)
@@ -134,8 +170,10 @@ static void clear_some(struct catch_up *catch_up)
 /* Every unfinished run is in memory. */
 static void end_loading(struct catch_up *catch_up)
 {
-    environment_begin_at(catch_up->item->env, catch_up->up_to);
-    catch_up->item->is_loaded = true;
+    struct catch_up_item *item = catch_up->item;
+    environment_begin_at(item->env, catch_up->walk.up_to);
+    item->from = item->env->applied;
+    item->is_loaded = true;
     read_changed(catch_up);
 }
 
@@ -157,7 +195,7 @@ static bool has_gone_back(const struct catch_up *catch_up)
     return walk->kind == WALK_ALL && walk->seq < catch_up->item->env->applied;
 }
 
-static void end_page(struct catch_up *catch_up, uint64_t last)
+static void end_page(struct catch_up *catch_up)
 {
     struct store_walk *walk = &catch_up->walk;
     free(walk->runs);
@@ -170,7 +208,7 @@ static void end_page(struct catch_up *catch_up, uint64_t last)
         return;
     }
     if (walk->more)
-        read_page(catch_up, walk->kind, last, walk->up_to);
+        wait_for_turn(catch_up);
     else if (walk->kind == WALK_UNFINISHED)
         end_loading(catch_up);
     else
@@ -204,7 +242,7 @@ static void take_page(struct catch_up *catch_up)
     if (catch_up->taken < walk->count)
         loop_defer(catch_up->loop, &catch_up->stepping);
     else
-        end_page(catch_up, walk->after);
+        end_page(catch_up);
 }
 
 static void on_page(struct store_read *read, enum store_status status)
@@ -237,6 +275,8 @@ static void compare_some(struct catch_up *catch_up)
         list_remove(&item->link);
         if (!item->is_loaded)
             list_append(&catch_up->waiting, &item->link);
+        else if (catch_up->landed)
+            catch_up->landed(catch_up, item);
     }
     if (list_empty(&catch_up->waiting))
         end(catch_up, STORE_OK);

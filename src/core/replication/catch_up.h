@@ -4,7 +4,8 @@
  *                                                                                            ▼
  *   memory has everything up to `applied`: ──► runs changed after `applied`, page by page, to
  *                                              the end ─► target
- *   all of them: ──► counters ─► purged above where it began? once more, from nothing
+ *   those that got there: ──► counters ─► purged above where it began? once more, from nothing
+ *                                     └─► landed
  *
  * A page has the newest state of each run, not its changes, so numbers are left out
  * (environment_jump). The last page ends where the database ended when it was read. A run
@@ -30,7 +31,11 @@ struct catch_up_item {
     bool is_partial; /* pages were applied, but not the last one */
     uint64_t target; /* out: memory has the database's state at this position */
 
-    uint64_t from;    /* private to catch_up.c: where the pages began */
+    /* Private to catch_up.c. */
+    uint64_t from;  /* where the pages began */
+    bool continues; /* it waits for its next page, of the three below */
+    enum walk_kind kind;
+    uint64_t after, up_to;
     struct list link; // catch_up::waiting or ::caught
 };
 
@@ -40,6 +45,8 @@ struct catch_up {
     /* Called once for each catch_up_begin, later, on the loop. After an error, items that
      * were not brought up are still partial, or not loaded. */
     void (*done)(struct catch_up *catch_up, enum store_status status);
+    /* The item was brought up, while others may not have been. The caller may set it. */
+    void (*landed)(struct catch_up *catch_up, struct catch_up_item *item);
     /* The runs of a page are in memory, maybe more final ones than fit in. The caller may set
      * it. */
     void (*took)(struct catch_up *catch_up, struct environment *env);
@@ -52,8 +59,7 @@ struct catch_up {
     struct catch_up_item *item; /* being brought up */
     bool is_active, is_clearing;
     struct store_walk walk;
-    uint64_t up_to; /* of the unfinished runs that are loaded */
-    size_t taken;   /* runs of the page that were applied */
+    size_t taken; /* runs of the page that were applied */
     struct store_recount recount;
     uint64_t purged_at;       /* environment_purge */
     struct deferred stepping; /* continues in the next time slice */

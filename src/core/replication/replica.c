@@ -22,6 +22,7 @@ static void on_time(struct timer *timer);
 static void on_caught_up(struct catch_up *catching, enum store_status status);
 static void on_took(struct catch_up *catching, struct environment *env);
 static void on_takes(struct catch_up *catching, const struct run *run);
+static void on_landed(struct catch_up *catching, struct catch_up_item *item);
 static void on_not_filled(void *owner);
 
 void replica_init(struct replica *replica, struct loop *loop, struct store *store,
@@ -41,6 +42,7 @@ void replica_init(struct replica *replica, struct loop *loop, struct store *stor
     catch_up_init(&replica->catch_up, loop, store, on_caught_up);
     replica->catch_up.took = on_took;
     replica->catch_up.takes = on_takes;
+    replica->catch_up.landed = on_landed;
 }
 
 void replica_finish(struct replica *replica)
@@ -234,43 +236,6 @@ void replica_forget(struct replica *replica, uint32_t number)
     followed->item.env = NULL;
 }
 
-static void follow(struct replica *replica)
-{
-    uint32_t at = 0;
-    replica->state = REPLICA_FOLLOWING;
-    replica->heard_at = replica->follows_at = loop_boot_ms(replica->loop);
-    replica->ahead = 0;
-    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
-        followed->is_ahead = followed->is_on && followed->stream < followed->item.target;
-        replica->ahead += followed->is_ahead;
-        replica_report_floor(replica, followed);
-        if (!followed->is_on && followed->item.env)
-            replica_leave(replica, followed);
-    }
-    loop_defer(replica->loop, &replica->applying);
-    replica_ask(replica);
-}
-
-/* Nothing has happened yet in a new environment, so memory has all of it. */
-static void note_new(struct followed *followed)
-{
-    const struct environment *env = followed->item.env;
-    if (!followed->stream && !env->applied && !env->runs.count &&
-        !followed->item.is_partial)
-        followed->item.is_loaded = true;
-}
-
-/* Everything is caught up. */
-static void end_catching(struct replica *replica)
-{
-    if (replica->state != REPLICA_LOADING) {
-        follow(replica);
-        return;
-    }
-    replica_disconnected(replica);
-    replica->options.loaded(replica->options.owner, OK);
-}
-
 /* Retention may have removed runs after the last change that memory has. */
 static bool is_purged(const struct replica *replica, const struct environment *env)
 {
@@ -284,6 +249,52 @@ static bool must_catch_up(const struct replica *replica, const struct followed *
     const struct catch_up_item *item = &followed->item;
     return !item->is_loaded || item->is_partial || item->env->applied < followed->stream ||
            is_purged(replica, item->env);
+}
+
+/* Others do not wait for an environment that only lacks changes. */
+static void begin_to_follow(struct replica *replica, struct followed *followed)
+{
+    if (followed->is_on && followed->item.env && must_catch_up(replica, followed)) {
+        replica_begin_alone(replica, followed);
+        return;
+    }
+    followed->is_ahead = followed->is_on && followed->stream < followed->item.target;
+    replica->ahead += followed->is_ahead;
+    replica_report_floor(replica, followed);
+    if (!followed->is_on && followed->item.env)
+        replica_leave(replica, followed);
+}
+
+static void follow(struct replica *replica)
+{
+    uint32_t at = 0;
+    replica->state = REPLICA_FOLLOWING;
+    replica->heard_at = replica->follows_at = loop_boot_ms(replica->loop);
+    replica->ahead = 0;
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
+        begin_to_follow(replica, followed);
+    loop_defer(replica->loop, &replica->applying);
+    replica_ask(replica);
+}
+
+/* Nothing has happened yet in a new environment, so memory has all of it. */
+static void note_new(struct followed *followed)
+{
+    const struct environment *env = followed->item.env;
+    if (!followed->stream && !env->applied && !env->runs.count &&
+        !followed->item.is_partial)
+        followed->item.is_loaded = true;
+}
+
+/* Every environment is loaded. */
+static void end_catching(struct replica *replica)
+{
+    if (replica->state != REPLICA_LOADING) {
+        follow(replica);
+        return;
+    }
+    replica_disconnected(replica);
+    replica->options.loaded(replica->options.owner, OK);
 }
 
 /* Without a leader, the database says how far each environment is. */
@@ -311,6 +322,13 @@ static bool find_account(const struct replica *replica, struct followed *followe
     return true;
 }
 
+/* Returns true if nothing can be shown before it was read. */
+static bool is_waited_for(const struct replica *replica, const struct followed *followed)
+{
+    return must_catch_up(replica, followed) &&
+           (replica->state == REPLICA_LOADING || !followed->item.is_loaded);
+}
+
 /* Returns false if an environment is unknown. */
 static bool add_items(struct replica *replica)
 {
@@ -320,7 +338,7 @@ static bool add_items(struct replica *replica)
             continue;
         if (!find_account(replica, followed, number))
             return false;
-        if (must_catch_up(replica, followed))
+        if (is_waited_for(replica, followed))
             catch_up_add(&replica->catch_up, &followed->item);
     }
     return true;
@@ -399,7 +417,8 @@ static void on_caught_up(struct catch_up *catching, enum store_status status)
 {
     struct replica *replica = container_of(catching, struct replica, catch_up);
     if (replica->state == REPLICA_FOLLOWING) {
-        replica_end_alone(replica, status);
+        if (status)
+            replica_stop(replica, "cannot catch up from the database");
         return;
     }
     if (!status)
@@ -410,10 +429,17 @@ static void on_caught_up(struct catch_up *catching, enum store_status status)
         catch_up(replica);
     else if (status)
         replica_stop(replica, "cannot catch up from the database");
-    else if (add_purged(replica))
+    else if (replica->state == REPLICA_LOADING && add_purged(replica))
         catch_up_begin(&replica->catch_up);
     else
         end_catching(replica);
+}
+
+static void on_landed(struct catch_up *catching, struct catch_up_item *item)
+{
+    struct replica *replica = container_of(catching, struct replica, catch_up);
+    if (replica->state == REPLICA_FOLLOWING)
+        replica_land_alone(replica, container_of(item, struct followed, item));
 }
 
 /* An environment has come into memory at the leader. It has no changes here that wait. */

@@ -1,13 +1,14 @@
 /* replica.h - the follower's side of replication: memory that keeps up with the leader's.
  *
- *   OFF ──connected──► HELLO ──hello, positions──► CATCHING ──all caught up──► FOLLOWING
- *   ▲ ▲                                                                           │
- *   │ └───── the connection ended, a jump, another epoch, a difference ───────────┘
+ *   OFF ──connected──► HELLO ──hello, positions──► CATCHING ──all are loaded──► FOLLOWING
+ *   ▲ ▲                                                                            │
+ *   │ └───── the connection ended, a jump, another epoch, a difference ────────────┘
  *   └──────► LOADING: memory is brought to the state of the database, without a leader
  *
- * While environments catch up (catch_up.h), frames wait in their order. The database may be
- * ahead of the leader's memory, by commits whose responses are in flight. Memory that has
- * caught up with the database is therefore not trusted before the stream has reached the
+ * While CATCHING, frames wait in their order. Environments that lack only changes are not waited
+ * for: each of them catches up alone (replica_held.c, catch_up.h), and others are shown. The
+ * database may be ahead of the leader's memory, by commits whose responses are in flight. Memory
+ * that has caught up with the database is therefore not shown before the stream has reached the
  * same position: no gateway shows more than its leader.
  *
  * A beat is the response to a numbered ask. Memory is trusted until the time when that ask

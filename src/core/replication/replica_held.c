@@ -243,9 +243,8 @@ void replica_reach_alone(struct replica *replica, struct followed *followed)
     replica_report_floor(replica, followed);
 }
 
-/* Memory is at item.target, which the stream may not have reached yet. It may lack later changes
- * that were given up meanwhile. */
-static void land(struct replica *replica, struct followed *followed)
+/* Memory may lack later changes that were given up meanwhile. */
+void replica_land_alone(struct replica *replica, struct followed *followed)
 {
     followed->is_catching = false;
     followed->landed_at = loop_boot_ms(replica->loop);
@@ -255,18 +254,6 @@ static void land(struct replica *replica, struct followed *followed)
     if (followed->stream >= followed->item.target)
         replica_reach_alone(replica, followed);
     make_ready(replica, followed);
-}
-
-void replica_end_alone(struct replica *replica, enum store_status status)
-{
-    uint32_t at = 0;
-    if (status) {
-        replica_stop(replica, "cannot catch up from the database");
-        return;
-    }
-    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
-        if (followed->is_catching)
-            land(replica, followed);
 }
 
 /* Returns true if the stream has not reached what was read for too long. */

@@ -49,8 +49,8 @@ bool replica_apply_held(struct replica *replica);
  * held meanwhile; none is now. */
 void replica_begin_alone(struct replica *replica, struct followed *followed);
 
-/* The reads of replica_begin_alone have ended. */
-void replica_end_alone(struct replica *replica, enum store_status status);
+/* It was read: memory is at item.target, which the stream may not have reached yet. */
+void replica_land_alone(struct replica *replica, struct followed *followed);
 
 /* The stream is at item.target of such an environment. */
 void replica_reach_alone(struct replica *replica, struct followed *followed);

@@ -27,7 +27,7 @@ const struct cluster_fault_row cluster_faults[FAULT_COUNT] = {
                                1, 40 },
     [FAULT_NO_BEFORE] = { "no_before",
                           "a change of a settled run comes without its state before",
-                          "counts", 1, 10 },
+                          "counts|output is", 1, 10 },
     [FAULT_POLL_BEHIND] = { "poll_behind",
                             "a gateway that is behind takes a poll's position for one of "
                             "another history",
@@ -37,7 +37,7 @@ const struct cluster_fault_row cluster_faults[FAULT_COUNT] = {
                                    40 },
     [FAULT_AHEAD_OF_LEADER] = { "ahead_of_leader",
                                 "a follower shows commits that its leader has not applied",
-                                "a poll gets", 120, 40 },
+                                "a poll gets", 20, 40 },
     [FAULT_KEEPS_PURGED] = { "keeps_purged",
                              "a follower below the purged position catches up",
                              "does not have", 42, 40 },

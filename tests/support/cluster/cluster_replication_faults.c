@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "core/replication/replica_parts.h"
 #include "tests/support/cluster/cluster.h"
 #include "tests/support/cluster/cluster_faults.h"
 
@@ -41,8 +42,11 @@ static void skip(struct cluster_replication *replication, struct repl_frame *fra
 static void forget_ahead(struct replica *replica)
 {
     uint32_t at = 0;
-    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
         followed->is_ahead = false;
+        if (followed->is_alone && !followed->is_catching)
+            replica_reach_alone(replica, followed);
+    }
     replica->ahead = 0;
 }
 
