@@ -6,7 +6,12 @@
 
 #include "base/mem.h"
 
-enum { SUMS_MS = 10 * 1000, SUMMED_AT_ONCE = 64, SECOND_MS = 1000 };
+enum {
+    SUMS_MS = 10 * 1000,
+    SUMMED_AT_ONCE = 64,
+    SECOND_MS = 1000,
+    RUN_BYTES = 256, /* of a frame with a run, without its texts */
+};
 
 static void on_time(struct timer *timer);
 static void sum_some(struct deferred *summing);
@@ -326,19 +331,28 @@ static struct repl_frame make_run(const struct source *source, enum repl_kind ki
     return frame;
 }
 
-/* Returns true if the environment has sent so much in this second that its change is omitted. */
-static bool omits(struct source *source, const struct repl_run *change)
+/* Returns about how long the frame is on the wire. */
+static size_t frame_bytes(const struct repl_frame *frame)
+{
+    const struct run *run = &frame->run.run;
+    return frame->kind ? RUN_BYTES + run_text_bytes(run) + run_tag_bytes(run) : 0;
+}
+
+/* Returns true if the environment has sent so much in this second that its change is omitted,
+ * with the state before it. */
+static bool omits(struct source *source, const struct repl_frame *before,
+                  const struct repl_frame *change)
 {
     size_t most = source->options.slow_rate ? source->options.slow_rate : SOURCE_SLOW_RATE;
     if (source->version < REPL_VERSION_OMITTED || !is_slow(source))
         return false;
-    struct source_env *env = env_of(source, change->env);
+    struct source_env *env = env_of(source, change->run.env);
     int64_t now_ms = loop_now_ms(source->loop);
     if (now_ms - env->second_ms >= SECOND_MS)
         *env = (struct source_env){ .summed = env->summed, .second_ms = now_ms };
     if (env->sent >= most)
         return true;
-    env->sent += run_packet_bytes(&change->run);
+    env->sent += frame_bytes(before) + frame_bytes(change);
     return false;
 }
 
@@ -355,15 +369,15 @@ static void send_run(struct source *source, const struct run *before,
     unsigned marks = change->expected ? change->marks : change->marks | REPL_PACKETS;
     struct repl_frame frame =
         make_run(source, REPL_CHANGE, change->env, &change->run, marks);
-    if (omits(source, &frame.run)) {
+    struct repl_frame former = { 0 };
+    if (before && run_is_final(before))
+        former = make_run(source, REPL_BEFORE, change->env, before, REPL_PACKETS);
+    if (omits(source, &former, &frame)) {
         send_omitted(source, change);
         return;
     }
-    if (before && run_is_final(before)) {
-        struct repl_frame former =
-            make_run(source, REPL_BEFORE, change->env, before, REPL_PACKETS);
+    if (former.kind)
         send(source, NULL, &former);
-    }
     source->changes++;
     send(source, NULL, &frame);
 }

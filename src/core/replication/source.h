@@ -13,9 +13,8 @@
  * Payloads and outputs longer than SOURCE_PACKET_MAX are left out, and followers read them from
  * the database (left_out.h): there is one leader, and sending them would cost it more for each
  * follower. While a follower reads slowly, all those longer than SOURCE_PACKET_SLOW are left
- * out, and an environment whose other packets are more than SOURCE_SLOW_RATE is omitted for the
- * rest of the second: followers read it from the database, and the changes of others do not
- * wait. */
+ * out, and an environment whose changes are longer than SOURCE_SLOW_RATE is omitted for the rest
+ * of the second: followers read it from the database, and the changes of others do not wait. */
 #pragma once
 
 #include "base/list.h"
@@ -84,7 +83,7 @@ struct source {
 struct source_env {
     uint64_t summed;   /* seq of the last sum + 1; 0: none */
     int64_t second_ms; /* when the present second began; monotonic */
-    size_t sent;       /* bytes of packets in it, while a follower reads slowly */
+    size_t sent;       /* bytes in it, while a follower reads slowly */
 };
 
 void source_init(struct source *source, struct loop *loop,

@@ -297,6 +297,43 @@ static void held_changes_are_given_up_for_omitted_ones(void **state)
     assert_same_run(scene, "run_2");
 }
 
+static void names_of_runs_count_as_packets_do(void **state)
+{
+    struct replication_scene *scene = *state;
+    char name[1025], id[16];
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    scene_connect(scene);
+    be_slow(scene);
+    scene->source.options.slow_rate = 3 * sizeof(name);
+    for (int i = 0; i < 5; i++) {
+        snprintf(id, sizeof(id), "run_%d", i);
+        create(scene->world, id, name);
+    }
+    assert_int_equal(scene->runs_sent, 3);
+}
+
+static void states_before_count_too(void **state)
+{
+    struct replication_scene *scene = *state;
+    char metadata[4096] = "";
+    scene_connect(scene);
+    create(scene->world, "run_1", "a");
+    memset(metadata, ' ', sizeof(metadata) - 1);
+    memcpy(metadata, "{}", 2);
+    set_metadata(scene->world, "run_1", metadata);
+    finish_run(scene->world, "run_1", 10);
+    be_slow(scene);
+    scene->source.options.slow_rate = sizeof(metadata) / 2;
+    scene->runs_sent = 0;
+    for (uint32_t version = 4; version < 8; version++)
+        change(scene->world, "run_1", version);
+    assert_int_equal(scene->runs_sent, 1);
+    assert_int_equal(scene->befores_sent, 1);
+    assert_current(scene);
+    assert_same_run(scene, "run_1");
+}
+
 static void omitted_changes_that_memory_has_are_passed(void **state)
 {
     struct replication_scene *scene = *state;
@@ -413,6 +450,8 @@ int main(void)
         TEST(dropped_environment_lacks_nothing),
         TEST(omitted_changes_are_read_from_the_database),
         TEST(held_changes_are_given_up_for_omitted_ones),
+        TEST(names_of_runs_count_as_packets_do),
+        TEST(states_before_count_too),
         TEST(omitted_changes_that_memory_has_are_passed),
         TEST(older_follower_gets_every_change),
         TEST(removed_run_is_never_shown_without_its_output),
