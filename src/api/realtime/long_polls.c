@@ -424,13 +424,14 @@ static void on_batch(struct batch_load *load, enum err status)
     batch_finish(&load->batch);
 }
 
-/* Returns true for a poll without a position, or with one that memory lacks. The same holds
- * within a walk: the gateway that began it may be ahead of this one. There, a run that has
- * changed since is not sent before the walk has reached its last change. Here, its last
- * change may be one that the walk has passed. */
+/* Returns true for a poll without a position, with one that memory lacks, or while memory is too
+ * old. It also does within a walk: the gateway that began it may be ahead of this one. There, a
+ * run that has changed since is not sent before the walk has reached its last change. Here, its
+ * last change may be one that the walk has passed. */
 static bool must_confirm(const struct poll *poll)
 {
-    return !poll->refetches && (!poll->seen || poll->seen != poll->base);
+    bool knows = poll->seen && poll->seen == poll->base;
+    return !poll->refetches && (!knows || environment_is_late(poll->call->env));
 }
 
 static enum err long_poll_begin(struct api_call *call, char kind)

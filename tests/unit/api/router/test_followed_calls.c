@@ -173,6 +173,20 @@ static void gateway_that_drains_refuses(void **state)
     api_follow(scene.world.api);
 }
 
+/* Sends a request and leaves it open. */
+static void begin(const char *target)
+{
+    struct buf head = { 0 };
+    buf_print(&head,
+              "GET %s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "
+              "tr_dev_abcdefghijklmnopqrstuvwx\r\n\r\n",
+              target);
+    net_fuzz_begin(&scene.world.net);
+    net_fuzz_send(&scene.world.net, buf_slice(&head), 0);
+    api_world_settle(&scene.world);
+    buf_finish(&head);
+}
+
 /* ---- positions ---- */
 
 static void on_changed(struct store_commit *commit, enum store_status status)
@@ -271,6 +285,23 @@ static void position_above_the_leaders_is_of_another_history(void **state)
     poll_at(env_of()->applied + 9);
     assert_int_equal(scene.asked, 1);
     assert_true(body_has(scene.run)); /* a snapshot */
+}
+
+static void poll_waits_while_memory_is_late(void **state)
+{
+    char target[160];
+    (void)state;
+    snprintf(target, sizeof(target), "/realtime/v1/runs?tags=a&offset=%d_%d&handle=%s-t-0",
+             (int)env_of()->applied, (int)env_of()->applied,
+             engine_store(scene.world.engine)->epoch);
+    env_of()->reaches.shown_until = INT64_MIN;
+    begin(target);
+    assert_int_equal(scene.world.net.answer.len, 0);
+    env_of()->reaches.shown_until = INT64_MAX;
+    certainty_return(engine_certainty(scene.world.engine));
+    api_world_settle(&scene.world);
+    assert_true(answer_has("HTTP/1.1 200"));
+    net_fuzz_end(&scene.world.net);
 }
 
 static void event_stream_begins_with_what_the_leader_has(void **state)
@@ -394,20 +425,6 @@ static void call_in_doubt_is_held(void **state)
     call_with(NEW_KEY, "/api/v1/runs");
     assert_int_equal(scene.world.status, 0);
     assert_int_equal(scene.asked, 0);
-}
-
-/* Sends a request and leaves it open. */
-static void begin(const char *target)
-{
-    struct buf head = { 0 };
-    buf_print(&head,
-              "GET %s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "
-              "tr_dev_abcdefghijklmnopqrstuvwx\r\n\r\n",
-              target);
-    net_fuzz_begin(&scene.world.net);
-    net_fuzz_send(&scene.world.net, buf_slice(&head), 0);
-    api_world_settle(&scene.world);
-    buf_finish(&head);
 }
 
 static void held_call_enters_after_the_doubt(void **state)
@@ -610,6 +627,7 @@ int main(void)
         CASE(poll_from_a_higher_position_waits_until_it_is_applied),
         CASE(poll_within_a_walk_waits_for_what_the_leader_has),
         CASE(position_above_the_leaders_is_of_another_history),
+        CASE(poll_waits_while_memory_is_late),
         CASE(event_stream_begins_with_what_the_leader_has),
         CASE(unknown_key_is_refused_after_a_question),
         CASE(repeated_unknown_key_asks_a_few_times),
