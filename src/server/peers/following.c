@@ -15,7 +15,7 @@ enum {
     LOOK_MS = 200, /* between looks at who leads */
     PAUSE_MS = 200,
     PAUSE_MAX_MS = 5 * 1000,
-    LASTING_MS = 10 * 1000, /* after a connection of this time the pause is short again */
+    LASTING_MS = 2 * 1000, /* after a connection of this time the pause is short again */
     LOG_AGAIN_MS = 60 * 1000,
     SILENT_MS = REPLICA_SILENCE_MS / 2, /* without a beat, of a connection that has ended */
     UNNAMED_MS = 10 * 1000, /* a leader that has just joined names its peer_url in time */
