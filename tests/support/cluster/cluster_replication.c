@@ -8,7 +8,7 @@
 #include "tests/support/cluster/cluster.h"
 #include "tests/support/cluster/cluster_faults.h"
 
-enum { CONNECT_MS = 400, SLOW_MS = 500, SLOW_RATE = 1500, FRAME_BYTES = 1000 };
+enum { CONNECT_MS = 400, SLOW_MS = 500, SLOW_RATE = 6000, FRAME_BYTES = 1000 };
 
 static int64_t now_of(const struct cluster_replication *replication)
 {
