@@ -7,8 +7,8 @@
 //   supervise   ──┘
 //
 // One world has all four faults, so that each client survives four takeovers without a restart (takeover/clients.mjs). In
-// each round every client starts work, the leader fails, and the work must end well. With --all, there is a second CLI, of another
-// project, and this is repeated on two gateways, of which one stands by.
+// each round every client starts work, the leader fails, and the work must end well. With --all, there are a second CLI, of another
+// project, and a second supervise role, and this is repeated on two gateways, of which one stands by.
 // ../browser/takeover.test.mjs has the hooks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -25,11 +25,12 @@ import { Executor, Front, surviveTakeovers, openFolder, SdkClient } from "./take
 
 async function startSupervise(t, front, leader) {
   const notes = openFolder(), token = (await runProgram(["worker-token", "create", "--data", leader.data])).stdout.trim();
-  const supervisor = await Supervisor.start(front, { t, token });
+  const supervisors = [];
+  for (let n = 0; n < (process.env.TESTS_IN_FULL ? 2 : 1); n++) supervisors.push(await Supervisor.start(front, { t, token }));
   const deployed = await new Deployer(leader).deploy({}, makeFakeBundle([{ id: "task", retry: { maxAttempts: 2 } }], { events: notes }));
   assert.equal(deployed.status, 200, deployed.text);
   const tasks = { computes: ["task", { do: "until" }], waits: ["task", { do: "wait", ms: 8000 }], retries: ["task", { do: "retry", delay: 8000 }] };
-  return new Executor(front, { name: "supervise role", key: keys.prod, notes, tasks, alive: () => !supervisor.end, lastOutput: () => supervisor.log.slice(-3000) });
+  return new Executor(front, { name: "supervise role", key: keys.prod, notes, tasks, alive: () => supervisors.every(({ end }) => !end), lastOutput: () => supervisors.map(({ log }) => log.slice(-3000)).join("\n\n") });
 }
 
 async function startDevelopment(t, front, { name = "CLI", ref = keys.ref, key = keys.dev } = {}) {
