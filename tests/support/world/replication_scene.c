@@ -303,6 +303,28 @@ const struct run *run_in(const struct environment *env, const char *id)
     return &tracked->run;
 }
 
+static void on_purged(struct store_purge *purge, enum store_status status)
+{
+    (void)purge;
+    assert_int_equal(status, STORE_OK);
+}
+
+void scene_purge(struct replication_scene *scene)
+{
+    struct world *world = scene->world;
+    struct store_purge purge = { .env = WORLD_ENV,
+                                 .before = INT64_MAX,
+                                 .documents_before = INT64_MAX,
+                                 .limit = 100,
+                                 .done = on_purged };
+    uint64_t at = 0;
+    world->store->ops->purge(world->store, &purge);
+    world_pass(world, 1);
+    source_floor(&scene->source, &purge.position);
+    while (environment_purge(world->env, &purge.position, &at))
+        ;
+}
+
 static void assert_same_text(const struct bytes *one, const struct bytes *other)
 {
     assert_int_equal(one == NULL, other == NULL);

@@ -63,6 +63,9 @@ void scene_connect(struct replication_scene *scene);
 void scene_drop_first(struct list *list);
 void scene_drop_all(struct replication_scene *scene);
 
+/* Removes settled runs from the database, and then from the leader's memory. */
+void scene_purge(struct replication_scene *scene);
+
 const struct run *run_in(const struct environment *env, const char *id);
 void assert_same_run(const struct replication_scene *scene, const char *id);
 

@@ -139,27 +139,6 @@ static void fail_second_page(struct replication_scene *scene)
     store->ops = &broken.ops;
 }
 
-static void on_purged(struct store_purge *purge, enum store_status status)
-{
-    (void)purge;
-    assert_int_equal(status, STORE_OK);
-}
-
-static void purge(struct replication_scene *scene)
-{
-    struct store *store = scene->world->store;
-    struct store_purge purge = { .env = WORLD_ENV,
-                                 .before = INT64_MAX,
-                                 .documents_before = INT64_MAX,
-                                 .limit = 100,
-                                 .done = on_purged };
-    uint64_t at = 0;
-    store->ops->purge(store, &purge);
-    world_pass(scene->world, 1);
-    while (environment_purge(scene->world->env, &purge.position, &at))
-        ;
-}
-
 /* The page that failed is read again, but the one before it lacks the run, too. */
 static void run_that_retention_removed_is_noticed_although_a_page_failed(void **state)
 {
@@ -168,7 +147,7 @@ static void run_that_retention_removed_is_noticed_although_a_page_failed(void **
     scene_connect(scene);
     scene_disconnect(scene);
     finish_run(scene->world, "run_1", PACKET);
-    purge(scene);
+    scene_purge(scene);
     create_some(scene, 2 * PAGE);
     fail_second_page(scene);
     scene_connect(scene);

@@ -369,28 +369,6 @@ static void older_follower_gets_every_change(void **state)
 
 /* ---- retention ---- */
 
-static void on_purged(struct store_purge *purge, enum store_status status)
-{
-    (void)purge;
-    assert_int_equal(status, STORE_OK);
-}
-
-/* Removes settled runs from the database, and then from the leader's memory. */
-static void purge(struct replication_scene *scene)
-{
-    struct store_purge purge = { .env = WORLD_ENV,
-                                 .before = INT64_MAX,
-                                 .documents_before = INT64_MAX,
-                                 .limit = 100,
-                                 .done = on_purged };
-    uint64_t at = 0;
-    scene->world->store->ops->purge(scene->world->store, &purge);
-    world_pass(scene->world, 1);
-    source_floor(&scene->source, &purge.position);
-    while (environment_purge(scene->world->env, &purge.position, &at))
-        ;
-}
-
 static void removed_run_is_never_shown_without_its_output(void **state)
 {
     struct replication_scene *scene = *state;
@@ -399,7 +377,7 @@ static void removed_run_is_never_shown_without_its_output(void **state)
     create(scene->world, "run_2", "a");
     scene_pass(scene, 10);
     finish_run(scene->world, "run_1", LONG - QUOTES);
-    purge(scene);
+    scene_purge(scene);
     scene_deliver_first(scene);
     for (int i = 0; i < 10; i++)
         world_pass(scene->world, 1);

@@ -221,28 +221,6 @@ static void memory_ahead_of_the_leader_is_not_trusted(void **state)
     bytes_unref(name);
 }
 
-static void on_purged(struct store_purge *purge, enum store_status status)
-{
-    (void)purge;
-    assert_int_equal(status, STORE_OK);
-}
-
-static void purge(struct replication_scene *scene)
-{
-    struct environment *env = scene->world->env;
-    struct store_purge purge = { .env = WORLD_ENV,
-                                 .before = INT64_MAX,
-                                 .documents_before = INT64_MAX,
-                                 .limit = 100,
-                                 .done = on_purged };
-    uint64_t at = 0;
-    scene->world->store->ops->purge(scene->world->store, &purge);
-    world_pass(scene->world, 1);
-    source_floor(&scene->source, &purge.position);
-    while (environment_purge(env, &purge.position, &at))
-        ;
-}
-
 static void retention_removes_runs_from_memory(void **state)
 {
     struct replication_scene *scene = *state;
@@ -252,7 +230,7 @@ static void retention_removes_runs_from_memory(void **state)
     finish_run(scene->world, "run_1", 10);
     scene_pass(scene, 10);
     assert_int_equal(scene->copy->runs.count, 2);
-    purge(scene);
+    scene_purge(scene);
     scene_pass(scene, 10);
     assert_int_equal(scene->copy->runs.count, 1);
     assert_int_equal(scene->copy->purged, scene->world->env->purged);
@@ -270,7 +248,7 @@ static void memory_below_the_purged_position_is_loaded_again(void **state)
     scene_disconnect(scene);
     finish_run(scene->world, "run_1", 10);
     create(scene->world, "run_3", "a");
-    purge(scene);
+    scene_purge(scene);
     scene_connect(scene);
     assert_null(environment_find(scene->copy, SLICE("run_1"))); /* no page has it */
     assert_same_memory(scene);
@@ -340,7 +318,7 @@ static void retention_is_completed_without_a_leader(void **state)
     finish_run(scene->world, "run_1", 10);
     scene_connect(scene);
     scene_disconnect(scene);
-    purge(scene);
+    scene_purge(scene);
     replica_load(&scene->replica);
     scene_pass(scene, 0);
     assert_int_equal(scene->loads, 1);
@@ -405,7 +383,7 @@ static void retention_is_noticed_although_nothing_has_changed(void **state)
     assert_non_null(environment_find(scene->copy, SLICE("run_1")));
     scene_disconnect(scene);
     use_stale_positions(scene);
-    purge(scene);
+    scene_purge(scene);
     scene_connect(scene);
     assert_true(is_trusted(scene));
     assert_null(environment_find(scene->copy, SLICE("run_1")));
