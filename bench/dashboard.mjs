@@ -56,7 +56,7 @@ function load(...words) {
 }
 
 const at = (sorted, share) => sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)];
-const median = (values) => at(values.toSorted((a, b) => a - b), 0.5);
+const median = (values) => at([...values].sort((a, b) => a - b), 0.5);
 
 // ---- weight of the page ----
 
@@ -149,7 +149,7 @@ async function watchFrames(page) {
   const cpuOfFrames = await traceFrames(devtools), before = await busy();
   return async () => {
     const now = await busy(), { work, gaps } = await page.evaluate(() => { window.frames_.isOver = true; return window.frames_; });
-    const sorted = work.toSorted((a, b) => a - b), cpu = await cpuOfFrames();
+    const sorted = [...work].sort((a, b) => a - b), cpu = await cpuOfFrames();
     return { cpu: at(cpu, 0.99), count: work.length, half: at(sorted, 0.5), most: at(sorted, 0.99), longest: sorted.at(-1), stutters: gaps.filter((gap) => gap > stutter).length,
       busy: (now.TaskDuration - before.TaskDuration) / (now.Timestamp - before.Timestamp) };
   };
@@ -169,7 +169,7 @@ async function measureChanges(by, name) {
     const { changes } = await load("fanout", "--subscribers", "1", "--by", by, "--rate", `${rate}`, "--runs", "200", "--burst", by === "batch" ? "50" : "1", "--seconds", `${seconds}`);
     all.push({ ...await end(), rate: changes / seconds });
   }
-  const [, shown] = all.toSorted((a, b) => a.most - b.most);
+  const [, shown] = [...all].sort((a, b) => a.most - b.most);
   rowOfFrames(`${Math.round(shown.rate).toLocaleString("en")} ${name} a second`, shown);
   await close();
 }

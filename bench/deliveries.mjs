@@ -61,12 +61,12 @@ async function deliver(gateways) {
   return (after.cpu - before.cpu) / (after.frames - before.frames);
 }
 
-const figures = { one: [], three: [] }, median = (all) => all.toSorted((a, b) => a - b)[all.length >> 1];
+const figures = { one: [], three: [] }, median = (all) => [...all].sort((a, b) => a - b)[all.length >> 1];
 for (let round = 0; round < Number(ROUNDS); round++) {
   figures.one.push(await deliver([alone]));
   figures.three.push(await deliver(three));
 }
-for (const gateway of [alone, ...three.toReversed()]) await gateway.stop();
+for (const gateway of [alone, ...[...three].reverse()]) await gateway.stop();
 await postgres.stop();
 
 const [one, all] = [median(figures.one), median(figures.three)], ratio = one / all;

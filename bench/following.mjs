@@ -33,7 +33,7 @@ function fanOut(gateway) {
   return JSON.parse(said);
 }
 
-const figures = { leader: [], follower: [] }, median = (all) => all.toSorted((a, b) => a - b)[all.length >> 1];
+const figures = { leader: [], follower: [] }, median = (all) => [...all].sort((a, b) => a - b)[all.length >> 1];
 for (let round = 0; round < Number(ROUNDS); round++) {
   figures.leader.push(fanOut(leader));
   figures.follower.push(fanOut(follower));

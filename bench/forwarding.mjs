@@ -59,7 +59,7 @@ for (let round = 0; round < ROUNDS; round++) {
     }
   }
 }
-for (const gateway of gateways.toReversed()) await gateway.stop();
+for (const gateway of [...gateways].reverse()) await gateway.stop();
 await postgres.stop();
 
 let missed = 0;

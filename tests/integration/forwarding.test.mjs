@@ -26,8 +26,8 @@ describe("a follower", { timeout: 300_000 }, () => {
     [follower] = all.others;
   });
   after(async () => {
-    for (const gateway of gateways.toReversed()) await gateway.stop();
-    for (const fn of cleanups.toReversed()) await fn();
+    for (const gateway of [...gateways].reverse()) await gateway.stop();
+    for (const fn of [...cleanups].reverse()) await fn();
   });
 
   const target = ({ json: { presignedUrl } }) => presignedUrl.slice(new URL(presignedUrl).origin.length);
@@ -359,7 +359,7 @@ for (const [what, end] of [["is killed", (leader) => leader.kill()], ["ends well
     }
     for (const other of others) assert.doesNotMatch(other.stderr, /"level":"error"/);
     const [first] = others.filter((other) => other.stderr.includes('"event":"leads"'));
-    for (const other of others.toSorted((x) => x === first ? 1 : -1)) await other.stop();
+    for (const other of [...others].sort((x) => x === first ? 1 : -1)) await other.stop();
   });
 }
 

@@ -185,7 +185,7 @@ describe("half of a surrogate pair", () => {
     const { events } = await answer(gateway.get(`/api/v1/runs/${attempt.id}/events`));
     const messages = events.map(({ message }) => message);
     for (const message of ["before", half]) assert.ok(messages.includes(message), JSON.stringify(messages.map((one) => one.slice(0, 40))));
-    assert.ok(messages.some((one) => one.startsWith("x".repeat(8189)) && one.isWellFormed()), "a long line is cut between characters");
+    assert.ok(messages.some((one) => one.startsWith("x".repeat(8189)) && !/\p{Surrogate}/u.test(one)), "a long line is cut between characters");
     assert.equal(messages.filter((one) => one === half).length, 2, "the line and the span");
     assert.ok(JSON.stringify(events).includes(JSON.stringify(half).slice(1, -1)));
     await attempt.succeed(1);

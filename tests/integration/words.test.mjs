@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import path from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 
-const program = process.env.GATEWAY_BIN ?? path.resolve(import.meta.dirname, "../../build-asan/runcast");
+const program = process.env.GATEWAY_BIN ?? fileURLToPath(new URL("../../build-asan/runcast", import.meta.url));
 
 test("help exists for everything and for each command, in every spelling of the request", async () => {
   const all = await runProgram(["help"]);

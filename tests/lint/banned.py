@@ -27,12 +27,18 @@ IN_ANY = {
 SOME_IN_ANY = re.compile("|".join(f"(?:{pattern})" for pattern in IN_ANY.values()))
 SOME_IN_C = re.compile("|".join(f"(?:{pattern})" for pattern in
                                 [*IN_C.values(), *(pattern for pattern, _ in ONLY_IN.values())]))
+# Node of Debian 12 is 18; the dashboard's scripts are built for browsers.
+NEWER_THAN_NODE_18 = re.compile(r"\.(toReversed|toSorted|toSpliced|isWellFormed)\(|"
+                                r"\bimport\.meta\.(dirname|filename)\b|"
+                                r"\b(Object|Map)\.groupBy\(|\bPromise\.withResolvers\(|"
+                                r"\bArray\.fromAsync\(")
+NODE_18 = "no function that Node 18 lacks"
 NOT_CODE = re.compile(r"/\*.*?\*/|//.*|\"(\\.|[^\"\\])*\"")
 
 
 def main():
     top = root()
-    rules = Rules(*IN_C, *ONLY_IN, *IN_ANY)
+    rules = Rules(*IN_C, *ONLY_IN, *IN_ANY, NODE_18)
     for path in files(top):
         place, is_c = path.relative_to(top), path.suffix in (".c", ".h")
         for number, line in lines(path):
@@ -40,6 +46,8 @@ def main():
             for rule, pattern in IN_ANY.items() if SOME_IN_ANY.search(line) else ():
                 if re.search(pattern, line):
                     rules.broken(rule, where)
+            if path.suffix == ".mjs" and NEWER_THAN_NODE_18.search(line):
+                rules.broken(NODE_18, where)
             if not is_c or line.lstrip().startswith("*"):
                 continue
             code = NOT_CODE.sub("", line).split("/*")[0]
