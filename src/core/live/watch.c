@@ -402,13 +402,15 @@ static bool is_early(struct feed *feed)
  * time is used up. */
 void watch_visit_all(struct feed *feed)
 {
-    if (!feed->extras || (feed->extras->every_ms && is_early(feed)))
+    if (!feed->extras)
         return;
     if (feed->env->evaluation.count) {
         if (list_empty(&feed->visit))
             hub_hold(&feed->env->hub, feed);
         return;
     }
+    if (feed->extras->every_ms && is_early(feed))
+        return;
     struct list *watches = &feed->extras->watches;
     struct timeslice timeslice = loop_timeslice(feed->env->loop);
     bool more = false;

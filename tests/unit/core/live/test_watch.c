@@ -76,6 +76,50 @@ static void rows_wait_until_every_change_is_evaluated(void **state)
     reader_destroy(reader);
 }
 
+/* The change comes after the end of the client's interval. So its row waits until the windows
+ * have evaluated it, but no interval longer. */
+static void waiting_rows_do_not_begin_an_interval(void **state)
+{
+    struct world *world = *state;
+    struct reader *reader = reader_create(world);
+    struct window *made[WINDOWS];
+    feed_set_pace(&reader->feed, 60000);
+    create(world, "run_1", NULL);
+    watch_open(&reader->feed, 7, runs_from(0), 10, false);
+    pass_each(world, 3);
+    world_pass(world, 60000);
+    assert_frames(reader, "rows 7: run_1 v1 whole");
+    make_windows(world, made);
+    world_pass(world, 60000);
+    loop_set_budget(world->loop, 0);
+    change(world, "run_1", 2);
+    assert_true(environment_evaluated(world->env) < world->env->applied);
+    loop_set_budget(world->loop, 1000);
+    world_settle(world);
+    assert_frames(reader, "rows 7: run_1 v2");
+    release_windows(world, made);
+    reader_destroy(reader);
+}
+
+static void client_may_leave_while_rows_wait(void **state)
+{
+    struct world *world = *state;
+    struct reader *reader = reader_create(world);
+    struct window *made[WINDOWS];
+    create(world, "run_1", NULL);
+    watch_open(&reader->feed, 7, runs_from(0), 10, false);
+    pass_each(world, 3);
+    make_windows(world, made);
+    loop_set_budget(world->loop, 0);
+    change(world, "run_1", 2);
+    assert_false(list_empty(&world->env->hub.held));
+    reader_destroy(reader);
+    assert_true(list_empty(&world->env->hub.held));
+    loop_set_budget(world->loop, 1000);
+    world_settle(world);
+    release_windows(world, made);
+}
+
 /* Makes a run that has left memory, and changes it: only the store has the change. */
 static void change_evicted(struct world *world, struct late_change *late)
 {
@@ -132,6 +176,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(rows_wait_until_every_change_is_evaluated),
+        TEST(waiting_rows_do_not_begin_an_interval),
+        TEST(client_may_leave_while_rows_wait),
         TEST(row_that_is_ahead_of_memory_waits_for_it),
         TEST(list_may_be_closed_while_a_row_waits),
     };
