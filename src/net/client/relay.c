@@ -559,7 +559,8 @@ static enum err check_head(const struct relay_request *request, struct failure *
 
 static char *put(char *at, struct slice text)
 {
-    memcpy(at, text.ptr, text.len);
+    if (text.len) /* ptr may be NULL otherwise */
+        memcpy(at, text.ptr, text.len);
     return at + text.len;
 }
 
