@@ -8,7 +8,7 @@
  * has left memory.
  *
  * Changes of an environment may wait at a gateway that follows, while those of others are
- * applied. Its memory then lacks what has arrived, and may not be shown for ever. */
+ * applied. Its memory then lacks what has arrived, so it may be shown only for a while. */
 #pragma once
 
 #include "base/loop.h"

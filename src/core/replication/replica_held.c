@@ -23,7 +23,7 @@ static const char too_many[] = "too many of its changes have waited";
 static const char omitted[] = "the leader has omitted some of its changes";
 static const char removed[] = "retention has removed a run whose change waited";
 
-/* Returns the environment of the frame; NULL: it is not of an environment in memory. */
+/* Returns the frame's environment, or NULL if that is not in memory. */
 static struct followed *followed_by(const struct replica *replica,
                                     const struct repl_frame *frame)
 {

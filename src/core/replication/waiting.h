@@ -56,7 +56,7 @@ static inline bool waiting_is_empty(const struct waiting_frames *waiting)
     return !waiting->bytes;
 }
 
-/* Returns the first frame; NULL: there is none. */
+/* Returns the first frame, or NULL if the line is empty. */
 struct waiting_frame *frame_line_first(const struct frame_line *line);
 
 /* Removes and returns the first frame, for waiting_put_back or waiting_destroy. Requires that

@@ -173,7 +173,15 @@ static void gateway_that_drains_refuses(void **state)
     api_follow(scene.world.api);
 }
 
-/* Sends a request and leaves it open. */
+/* Sends a request and leaves it open. Frees the head. */
+static void send_head(struct buf *head)
+{
+    net_fuzz_begin(&scene.world.net);
+    net_fuzz_send(&scene.world.net, buf_slice(head), 0);
+    api_world_settle(&scene.world);
+    buf_finish(head);
+}
+
 static void begin(const char *target)
 {
     struct buf head = { 0 };
@@ -181,10 +189,7 @@ static void begin(const char *target)
               "GET %s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "
               "tr_dev_abcdefghijklmnopqrstuvwx\r\n\r\n",
               target);
-    net_fuzz_begin(&scene.world.net);
-    net_fuzz_send(&scene.world.net, buf_slice(&head), 0);
-    api_world_settle(&scene.world);
-    buf_finish(&head);
+    send_head(&head);
 }
 
 /* ---- positions ---- */
@@ -500,10 +505,7 @@ static void open_socket(const char *query)
               "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
               "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
               query);
-    net_fuzz_begin(&scene.world.net);
-    net_fuzz_send(&scene.world.net, buf_slice(&head), 0);
-    api_world_settle(&scene.world);
-    buf_finish(&head);
+    send_head(&head);
 }
 
 static void close_socket(void)
