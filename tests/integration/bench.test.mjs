@@ -5,7 +5,7 @@ import net from "node:net";
 import path from "node:path";
 import { describe, test } from "node:test";
 
-import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 
 const folder = path.dirname(path.resolve(process.env.GATEWAY_BIN ?? "build-asan/runcast"));
 const SUBSCRIBERS = 20, RATE = 20;
@@ -23,12 +23,7 @@ const fanout = (gateway, ...words) => bench("fanout", "--json", "--url", gateway
 
 /** Runs the floor (the bench's own server) until the test ends. */
 async function startFloor(t, ...words) {
-  const port = await new Promise((resolve) => {
-    const probe = net.createServer().listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
-  });
+  const port = await freePort();
   const floor = spawn(path.join(folder, "runcast-floor"), ["--port", String(port), ...words], { stdio: ["ignore", "pipe", "inherit"] });
   t.after(() => floor.kill());
   let said = "";

@@ -46,7 +46,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       gateway = await startGateway({ port, options: ["--public-url", `https://127.0.0.1:${front}`, "--trusted-proxies", "127.0.0.1"] });
       proxy = await startProxy(kind, { port: front, gateway: port });
       http = new HttpClient(proxy.plainUrl, keys.dev);
-      await until(async () => (await http.request("GET", "/readyz").catch(() => ({}))).status === 200, { what: `${kind} to be ready\n${proxy.output}` });
+      await until(async () => (await http.request("GET", "/readyz").catch(() => ({}))).status === 200, { what: `${kind} to be ready` });
       worker = await Worker.register({ post: (target, body, more) => http.request("POST", target, { body, ...more }) });
     });
     after(async () => {

@@ -52,15 +52,35 @@ export async function until(check, { timeoutMs = 60_000, everyMs, what = "condit
   }
 }
 
-/** A free port below those that the kernel gives to outgoing connections, so that a gateway can be restarted on it. It is
- *  random, so that tests that run at the same time get different ones. */
+/** Returns a server that listens at the address until this process ends; undefined if another server does. */
+function listens(address) {
+  const server = net.createServer().unref();
+  return new Promise((resolve) => { server.once("error", () => resolve(undefined)).listen(address, () => resolve(server)); });
+}
+
+const RESERVATIONS = 11_999; // the port at which a process that has reserved port N of 127.0.0.1 listens at address N of 127.88.0.0/16
+
+/** A free port below those that the kernel gives to outgoing connections, so that a gateway can be restarted on it. No other
+ *  process that calls this gets the same one while this process runs. */
 export async function freePort() {
   for (;;) {
-    const port = randomInt(12_000, 32_768), server = net.createServer();
-    const free = await new Promise((resolve) => {
-      server.on("error", () => resolve(false)).listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
-    });
-    if (free) return port;
+    const port = randomInt(12_000, 32_768);
+    const reserved = await listens({ port: RESERVATIONS, host: `127.88.${port >> 8}.${port & 255}` });
+    const server = reserved && await listens({ port, host: "127.0.0.1" });
+    if (!server) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
+}
+
+/** Waits until the child process accepts connections at its port. output() returns what it has printed. */
+export async function untilAccepts(child, port, { what, output }) {
+  const accepts = () => new Promise((resolve) => {
+    const socket = net.connect(port, "127.0.0.1", () => { socket.destroy(); resolve(true); }).on("error", () => resolve(false));
+  });
+  while (!(await accepts())) {
+    if (child.exitCode !== null || child.signalCode || !child.pid) throw new Error(`${what} does not start:\n${output()}`);
+    await sleep(20);
   }
 }
 

@@ -6,10 +6,9 @@
 //   await pooler.restart();
 import { spawn } from "node:child_process";
 import fs from "node:fs";
-import net from "node:net";
 import path from "node:path";
 
-import { freePort, until } from "./gateway.mjs";
+import { freePort, untilAccepts } from "./gateway.mjs";
 import { asUser, ownFolder } from "./postgres.mjs";
 
 class PgBouncer {
@@ -39,10 +38,7 @@ server_login_retry = 1
     for (const handle of [child, child.stdout, child.stderr]) handle.unref();
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { this.output += text; });
     this.exited = new Promise((resolve) => { child.on("error", (error) => { this.output += error; resolve(); }).on("exit", resolve); });
-    const accepts = () => new Promise((resolve) => {
-      const socket = net.connect(this.port, "127.0.0.1", () => { socket.destroy(); resolve(true); }).on("error", () => resolve(false));
-    });
-    await until(() => child.exitCode === null ? accepts() : Promise.reject(new Error(`PgBouncer does not start:\n${this.output}`)), { what: "PgBouncer" });
+    await untilAccepts(child, this.port, { what: "PgBouncer", output: () => this.output });
     return this;
   }
 

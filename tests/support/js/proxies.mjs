@@ -13,7 +13,7 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 
-import { freePort, keys, startGateway, temporaryFolder, until } from "./gateway.mjs";
+import { freePort, keys, startGateway, temporaryFolder, until, untilAccepts } from "./gateway.mjs";
 import { HttpClient } from "./http.mjs";
 import { makeCertificate, unwrap } from "./tls.mjs";
 
@@ -64,12 +64,13 @@ export async function startProxy(kind, { port, gateway, change = (text) => text 
   fs.writeFileSync(file, text);
   const child = spawn(program, [...args, file], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin`, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder } });
   process.on("exit", () => child.kill("SIGKILL"));
-  const plain = await unwrap(port, certificate);
-  const proxy = { port, url: `https://127.0.0.1:${port}`, certificate, plainPort: plain.port, plainUrl: `http://127.0.0.1:${plain.port}`, output: "" };
+  const proxy = { port, url: `https://127.0.0.1:${port}`, certificate, output: "" };
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { proxy.output += text; });
   child.on("error", (error) => { proxy.output += error; });
+  await untilAccepts(child, port, { what: kind, output: () => proxy.output });
+  const plain = await unwrap(port, certificate);
   proxy.stop = () => { plain.close(); child.kill("SIGTERM"); };
-  return proxy;
+  return Object.assign(proxy, { plainPort: plain.port, plainUrl: `http://127.0.0.1:${plain.port}` });
 }
 
 export const underPath = "/jobs/a";
@@ -91,7 +92,7 @@ export async function startUnderPath({ kind, change }) {
   const gateway = await startGateway({ port, options: ["--public-url", `https://127.0.0.1:${front}${underPath}/`, "--trusted-proxies", "127.0.0.1"] });
   const proxy = await startProxy(kind, { port: front, gateway: port, change });
   const http = new HttpClient(proxy.plainUrl, keys.dev);
-  await until(async () => (await http.request("GET", `${underPath}/readyz`).catch(() => ({}))).status === 200, { what: `${kind} to be ready\n${proxy.output}` });
+  await until(async () => (await http.request("GET", `${underPath}/readyz`).catch(() => ({}))).status === 200, { what: `${kind} to be ready` });
   http.close();
   return { gateway, proxy, async stop() { proxy.stop(); await gateway.stop(); } };
 }
