@@ -109,7 +109,7 @@ test("a queue's combined limit holds for all concurrency keys together, also aft
   await worker.post(`/engine/v1/runs/${first}/waitpoints/tokens/${token}/wait`, {});
   const three = await worker.take(third);
   await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, { data: 1 }, { key });
-  assert.match((await until(async () => { const waiting = await look(first); return waiting.reason === "queue_total" && waiting; })).message, /the run continues when one ends or waits/);
+  assert.match((await until(async () => { const waiting = await look(first); return waiting?.reason === "queue_total" && waiting; })).message, /the run continues when one ends or waits/);
   await three.succeed(1);
   await until(async () => await worker.status(first) === "EXECUTING", { what: "the run resumes" });
   await two.succeed(1);
