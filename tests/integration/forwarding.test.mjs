@@ -287,20 +287,21 @@ test("a follower that is stopped answers its calls in progress, and the leader c
   await leader.stop();
 });
 
-/** Calls that overlap, so that some are open at any moment, until the gateway refuses connections. Returns their statuses. */
+/** Calls that overlap, so that some are open at any moment, until the gateway refuses connections. Returns the
+ *  statuses of those that began before it drained, and of later ones: { early, late }. 0: the connection was reset. */
 async function keepCalling(gateway) {
-  const body = JSON.stringify({ payload: "1" }), open = [], statuses = [];
+  const body = JSON.stringify({ payload: "1" }), open = [], statuses = { early: [], late: [] };
   const head = `POST ${TRIGGER} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer ${keys.prod}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
-  const complete = async (client) => {
+  const complete = async ({ client, when }) => {
     await client.send(body.slice(-1));
-    statuses.push(Number((await client.readToEnd()).split(" ")[1]));
+    statuses[when].push(Number((await client.readToEnd()).split(" ")[1] ?? 0));
   };
   for (let client; (client = await gateway.connect().catch(() => null));) {
+    open.push({ client, when: gateway.stderr.includes('"event":"draining"') ? "late" : "early" });
     await client.send(head + body.slice(0, -1));
-    open.push(client);
     if (open.length > 4) await complete(open.shift());
   }
-  for (const client of open) await complete(client);
+  for (const call of open) await complete(call);
   return statuses;
 }
 
@@ -309,9 +310,11 @@ test("a gateway that is stopped ends although clients keep calling it", { timeou
   for (const one of [c, a]) { // a follower, and the leader
     const calls = keepCalling(one);
     await one.stop();
-    const statuses = await calls, answered = statuses.filter(Boolean);
+    const { early, late } = await calls, answered = late.filter(Boolean);
     assert.deepEqual([...new Set(answered)], [200]);
-    assert.ok(statuses.length - answered.length <= 1, "at most a connection that was made while the socket closed is reset");
+    assert.ok(late.length - answered.length <= 1, "at most a connection that was made while the socket closed is reset");
+    const refused = early.filter((status) => status !== 200);
+    assert.ok(refused.length === 0 || (one === a && new Set(refused).size === 1 && refused[0] === 503), "a leader waits only briefly for bodies before it hands over");
     assert.ok(one.stderr.includes('"event":"stopped"'));
   }
   await b.stop();
