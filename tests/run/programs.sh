@@ -217,7 +217,7 @@ sum_up() {
     for file in "$log"/*.time; do
         echo "$(basename "$file" .time) $(cat "$file")"
     done | awk '{ printf "%8.0f s, %4.0f s of CPU  %s\n", $2, $3 + $4, $1; sum += $3 + $4 }
-        END { printf "%8d\n", sum >"/dev/stderr" }' 2>"$log/cpu" | sort -rn | head -n 10
+        END { printf "%8d\n", sum >"/dev/stderr" }' 2>"$log/cpu" | sort -rn | sed -n 1,10p
     printf '%8.1f minutes of CPU, %d minutes of the clock\n' \
         "$(awk '{ print $1 / 60 }' "$log/cpu")" $((SECONDS / 60))
     for file in "$log"/*.count; do
