@@ -14,7 +14,7 @@
 #include "tests/support/world/certificates.h"
 #include "tests/support/world/unit.h"
 
-enum { TIMEOUT_MS = 30000, WATCHDOG_S = 120, ROOM = 64 * 1024 };
+enum { TIMEOUT_MS = 30000, WATCHDOG_S = 120, ROOM = 64 * 1024, FDS_MAX = 1024 };
 
 void client_world_open(struct client_world *world)
 {
@@ -246,6 +246,31 @@ void far_send(struct client_world *world, struct far *far, struct slice bytes)
 void far_say(struct client_world *world, struct far *far, const char *text)
 {
     far_send(world, far, slice_of(text));
+}
+
+static int client_socket(const struct client_world *world, const struct far *far)
+{
+    for (int fd = 0; fd < FDS_MAX; fd++) {
+        struct sockaddr_in peer;
+        socklen_t size = sizeof(peer);
+        if (fd != far->fd && !getpeername(fd, (struct sockaddr *)&peer, &size) &&
+            peer.sin_family == AF_INET && ntohs(peer.sin_port) == world->port)
+            return fd;
+    }
+    fail_msg("no connection is open");
+    return -1;
+}
+
+/* The system moves bytes from one side to the other a moment later. */
+void far_fill(const struct client_world *world, const struct far *far)
+{
+    static const char room[ROOM];
+    int fd = client_socket(world, far);
+    for (unsigned fails = 0; fails < 3; fails++) {
+        while (send(fd, room, sizeof(room), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+            fails = 0;
+        poll(NULL, 0, 1);
+    }
 }
 
 /* ---- requests ---- */

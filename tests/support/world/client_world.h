@@ -78,6 +78,9 @@ void far_await_end(struct client_world *world, struct far *far);
 void far_send(struct client_world *world, struct far *far, struct slice bytes);
 void far_say(struct client_world *world, struct far *far, const char *text);
 
+/* Sends bytes from the client's socket, its only one, until the system takes no more. */
+void far_fill(const struct client_world *world, const struct far *far);
+
 /* Requires target and method in probe->fetch. Begins the request, and asserts that it is
  * not refused. */
 void probe_begin(struct client_world *world, struct probe *probe, const char *target);

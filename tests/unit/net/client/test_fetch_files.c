@@ -10,6 +10,8 @@
 
 #define HELLO "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"
 
+enum { ENDLESS = 1 << 30 }; /* more bytes than the buffers of sockets hold */
+
 static struct client_world world;
 static struct probe probe;
 
@@ -126,6 +128,26 @@ static void files_are_sent_and_received(void **state)
     free(got);
 }
 
+/* The deadline is cleared while a piece is read from the disk. */
+static void a_server_that_stops_reading_a_file_ends_the_request(void **state)
+{
+    struct far far;
+    int fd = open_file();
+    (void)state;
+    assert_int_equal(ftruncate(fd, ENDLESS), 0);
+    client_world_fetcher(&world, (struct fetcher_options){ 0 });
+    probe.fetch.method = "PUT";
+    probe.fetch.upload = (struct fetch_file){ true, fd, ENDLESS };
+    probe.fetch.silence_ms = 50;
+    probe_begin(&world, &probe, "/");
+    far_accept(&world, &far);
+    far_await(&world, &far, "\r\n\r\n");
+    far_fill(&world, &far);
+    probe_expect_error(&world, &probe, ERR_NO_ANSWER);
+    far_close(&far);
+    close(fd);
+}
+
 static void error_response_is_kept_in_memory_instead_of_the_file(void **state)
 {
     struct far far;
@@ -178,6 +200,7 @@ int main(void)
         TEST(early_response_ends_a_long_request),
         TEST(body_in_parts_is_received),
         TEST(files_are_sent_and_received),
+        TEST(a_server_that_stops_reading_a_file_ends_the_request),
         TEST(error_response_is_kept_in_memory_instead_of_the_file),
         TEST(file_error_is_reported_as_a_file_error),
     };
