@@ -36,7 +36,10 @@ const leads = (gateway) => until(async () => (await gateway.http.request("GET", 
 
 const ask = (gateway, builder, id, what) => fetch(`${gateway.url}/engine/v1/worker-actions/deployments/${id}/${what}`, { headers: { authorization: `Bearer ${builder.token}` } });
 const bytesOf = async (gateway, builder, id, what) => {
-  const answer = await ask(gateway, builder, id, what);
+  const answer = await until(async () => { // 503: the gateway is in doubt
+    const answer = await ask(gateway, builder, id, what);
+    return answer.status !== 503 && answer;
+  }, { what });
   assert.equal(answer.status, 200, what);
   const bytes = Buffer.from(await answer.arrayBuffer());
   assert.equal(bytes.length, Number(answer.headers.get("content-length")), what);

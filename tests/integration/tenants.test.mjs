@@ -43,7 +43,7 @@ async function execute(gateway, key, payload) {
 
 test("two organizations have users, versions and temporary files of their own", { skip: !isRoot && "only root executes as others" }, async (t) => {
   const top = place(t), events = path.join(top, "events/"), versions = path.join(top, "data-versions/versions");
-  const gateway = await startGateway({ t, data: path.join(top, "data"), options: ["--execute", "--execute-tenants", "--runner-user", users, "--cgroup", path.join(top, "groups"), "--heartbeat-timeout", "10s", "--lease", "10s", ...nodeOptions()] });
+  const gateway = await startGateway({ t, data: path.join(top, "data"), options: ["--execute", "--execute-tenants", "--runner-user", users, "--cgroup", path.join(top, "groups"), "--heartbeat-timeout", "10s", "--lease", "10s", ...nodeOptions(top)] });
   const ask = async (...words) => { const ended = await runProgram([...words, "--data", path.join(top, "data")]); assert.equal(ended.code, 0, ended.all); return ended.stdout; };
   await ask("org", "create", "Another");
   const theirs = /(tr_prod_\w+)/.exec(await ask("project", "create", "Theirs", "--org", "another"))[1];
@@ -81,7 +81,7 @@ test("two organizations have users, versions and temporary files of their own", 
 
 test("no organization executes without the limits of a control group", { skip: !isRoot && "only root executes as others" }, async (t) => {
   const top = place(t), groups = path.join(top, "groups"), away = path.join(top, "away");
-  const gateway = await startGateway({ t, data: path.join(top, "data"), options: ["--execute", "--execute-tenants", "--runner-user", users, "--cgroup", groups, "--lease", "10s", ...nodeOptions()] });
+  const gateway = await startGateway({ t, data: path.join(top, "data"), options: ["--execute", "--execute-tenants", "--runner-user", users, "--cgroup", groups, "--lease", "10s", ...nodeOptions(top)] });
   const id = await deploy(gateway, keys.prod, path.join(top, "events/"), `console.log("GROUP " + JSON.stringify(fs.readdirSync(${JSON.stringify(groups)}).filter((name) => name.startsWith("build-")).map((name) => [name, fs.readdirSync(${JSON.stringify(`${groups}/`)} + name).sort()])))`);
   const log = await gateway.get(`/api/v1/deployments/${id}/logs`, { key: keys.prod });
   assert.deepEqual(JSON.parse(/GROUP (.*)/.exec(log.text)[1]), [[`build-${id}`, ["cgroup.procs", "cpu.weight", "memory.max", "pids.max"]]]);

@@ -169,6 +169,7 @@ add_conformance() {
         cancelWhileExecuting delayed
     if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
         not_run+=("deploy (deployed versions need Node 20)"
+            "one test of cli-pace, one of cli-readme (they deploy)"
             "browser-dashboard (it deploys, which needs Node 20)")
     else
         add_script add deploy deployments 900 "$modules" env "HOME=$log/home" "${with_gateway[@]}" --execute \

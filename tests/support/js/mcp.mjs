@@ -29,7 +29,8 @@ export async function startMcp({ t, gateway, folder = workerFolder, env = {}, fl
     args: [path.join(workerFolder, "node_modules/trigger.dev/dist/esm/index.js"), "mcp", ...flags],
     env: {
       PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: path.join(home, ".config"), TMPDIR: temporaryFolder(),
-      NODE_OPTIONS: `--import ${stub}`, STUB_ANSWER: "1", NO_COLOR: "1", CI: "1", TRIGGER_TELEMETRY_DISABLED: "1",
+      NODE_OPTIONS: `--import ${stub} --experimental-global-webcrypto`, // with Node 18, the CLI's agent chats need the latter
+      STUB_ANSWER: "1", NO_COLOR: "1", CI: "1", TRIGGER_TELEMETRY_DISABLED: "1",
       TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat, TRIGGER_PROJECT_REF: keys.ref, ...env,
     },
   }));

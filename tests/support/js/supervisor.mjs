@@ -16,16 +16,16 @@ export const isRoot = process.getuid() === 0;
 export const runnerUid = isRoot ? 54321 : process.getuid();
 
 /** The path of a program that executes fakes: this Node, or a script that reports version 20 if this Node is older, since
- *  deployed versions need Node 20 and the fakes need only Node 18. */
-export function fakeNode() {
+ *  deployed versions need Node 20 and the fakes need only Node 18. The script is in the folder. */
+export function fakeNode(folder = temporaryFolder()) {
   if (Number(process.versions.node.split(".")[0]) >= 20) return process.execPath;
-  const folder = temporaryFolder(), program = path.join(folder, "node");
+  const program = path.join(folder, "node");
   fs.chmodSync(folder, 0o711);
   fs.writeFileSync(program, `#!/bin/sh\nif [ "$1" = --version ]; then echo v20.0.0; else unset PWD OLDPWD; exec ${process.execPath} "$@"; fi\n`, { mode: 0o755 });
   return program;
 }
-/** The options of a gateway or supervise role for fakeNode(). */
-export const nodeOptions = () => Number(process.versions.node.split(".")[0]) < 20 ? ["--node", `22=${fakeNode()}`] : [];
+/** The options of a gateway or supervise role for fakeNode(folder). */
+export const nodeOptions = (folder) => Number(process.versions.node.split(".")[0]) < 20 ? ["--node", `22=${fakeNode(folder)}`] : [];
 
 /** A folder for versions, which other users can enter. */
 export function versionsFolder() {
