@@ -61,14 +61,6 @@ static void end_unreachable(struct channel *channel, const char *reason)
     end(channel, channel->why.code);
 }
 
-static void maybe_closed(struct channel *channel)
-{
-    if (!channel->closed || channel->resolves || channel->is_close_reported)
-        return;
-    channel->is_close_reported = true;
-    next_turn(channel);
-}
-
 void channel_close(struct channel *channel)
 {
     if (channel->closed)
@@ -79,18 +71,15 @@ void channel_close(struct channel *channel)
     channel->state = CHANNEL_OVER;
     deadline_clear(channel->options.loop, &channel->deadline);
     close_socket(channel);
-    if (channel->resolves)
-        uv_cancel((uv_req_t *)&channel->resolving);
-    maybe_closed(channel);
+    lookup_end(&channel->lookup);
+    next_turn(channel);
 }
 
 /* Called after the turn: until then, events reported by the kernel refer to the channel. */
 static void channel_finish(struct channel *channel)
 {
     tls_destroy(channel->tls);
-    uv_freeaddrinfo(channel->addresses);
     channel->tls = NULL;
-    channel->addresses = NULL;
     channel->ops->on_closed(channel);
 }
 
@@ -275,7 +264,7 @@ static void end_lost(struct channel *channel)
 static void on_later(struct deferred *deferred)
 {
     struct channel *channel = container_of(deferred, struct channel, later);
-    if (channel->is_close_reported) {
+    if (channel->closed) {
         channel_finish(channel);
         return;
     }
@@ -413,15 +402,10 @@ static void on_deadline(struct deadline *deadline)
     try_next(channel);
 }
 
-static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
+static void on_resolved(struct lookup *lookup, int status, const struct addrinfo *addresses)
 {
-    struct channel *channel = container_of(request, struct channel, resolving);
-    channel->resolves = false;
-    channel->addresses = channel->address = addresses;
-    if (channel->closed) {
-        maybe_closed(channel);
-        return;
-    }
+    struct channel *channel = container_of(lookup, struct channel, lookup);
+    channel->address = addresses;
     if (channel->state == CHANNEL_OVER)
         return;
     if (status || !addresses)
@@ -475,6 +459,7 @@ void channel_init(struct channel *channel, const struct channel_options *options
     *channel = (struct channel){ .options = *options,
                                  .ops = ops,
                                  .watch = { .fd = -1, .fn = on_ready },
+                                 .lookup = { .done = on_resolved },
                                  .later = { .fn = on_later },
                                  .deadline = { .fn = on_deadline } };
 }
@@ -482,14 +467,8 @@ void channel_init(struct channel *channel, const struct channel_options *options
 void channel_open(struct channel *channel)
 {
     const struct channel_options *options = &channel->options;
-    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-                                    .ai_flags = options->url->is_ip ? AI_NUMERICHOST : 0 };
-    char port[sizeof("65535")];
-    snprintf(port, sizeof(port), "%u", (unsigned)options->url->port);
     channel->until_ms = loop_now_ms(options->loop) + options->connect_ms;
     deadline_set(options->loop, &channel->deadline, options->connect_ms);
-    channel->resolves = !uv_getaddrinfo(loop_uv(options->loop), &channel->resolving,
-                                        on_resolved, options->url->host, port, &hints);
-    if (!channel->resolves)
+    if (!lookup_begin(options->loop, options->url, &channel->lookup))
         deadline_set(options->loop, &channel->deadline, 0);
 }

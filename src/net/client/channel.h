@@ -11,6 +11,7 @@
 #pragma once
 
 #include "net/client/deadline.h"
+#include "net/client/lookup.h"
 #include "net/client/url.h"
 #include "net/readiness.h"
 
@@ -52,19 +53,18 @@ struct channel {
     enum channel_state state;
     struct failure why; /* for on_end; before that, why the last address failed */
 
-    uv_getaddrinfo_t resolving;
-    bool resolves; /* libuv's request is in progress */
-    struct addrinfo *addresses, *address;
-    int64_t until_ms; /* the deadline for opening */
+    struct lookup lookup;           /* of the addresses */
+    const struct addrinfo *address; /* the present one */
+    int64_t until_ms;               /* the deadline for opening */
     struct deadline deadline;
 
     struct tls *tls; /* NULL: none yet, or a plain connection */
     bool paused;
-    bool blocked;                   /* on_writable is due */
-    bool waits_to_write;            /* TLS reads only once the socket is writable */
-    bool waits_to_read;             /* TLS writes only once the socket is readable */
-    bool lost;                      /* the connection broke; on_end is due */
-    bool closed, is_close_reported; /* channel_close was called; on_closed is due */
+    bool blocked;          /* on_writable is due */
+    bool waits_to_write;   /* TLS reads only once the socket is writable */
+    bool waits_to_read;    /* TLS writes only once the socket is readable */
+    bool lost;             /* the connection broke; on_end is due */
+    bool closed;           /* channel_close was called; on_closed is due */
     struct deferred later; /* reads what TLS holds; calls on_writable, on_end, on_closed */
 };
 

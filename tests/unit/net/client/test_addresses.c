@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -11,16 +12,23 @@
 
 static struct client_world world;
 static struct probe probe;
-static const char *answers[4];                           /* of the resolver, in order */
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* the resolver answers after it */
+static const char *answers[4]; /* of the resolver, in order */
+/* The resolver answers for name.example after it. */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint lookups; /* of name.example */
 
 int getaddrinfo(const char *restrict host, const char *restrict port,
                 const struct addrinfo *restrict hints, struct addrinfo **restrict found)
 {
     struct addrinfo **end = found;
-    (void)host, (void)hints;
+    bool is_gated = !strcmp(host, "name.example");
+    (void)hints;
     *found = NULL;
-    pthread_mutex_lock(&gate);
+    if (is_gated) {
+        lookups++;
+        pthread_mutex_lock(&gate);
+        pthread_mutex_unlock(&gate);
+    }
     for (size_t i = 0; i < 4 && answers[i]; i++) {
         struct sockaddr_in *address = calloc(1, sizeof(*address));
         struct addrinfo *one = calloc(1, sizeof(*one));
@@ -34,7 +42,6 @@ int getaddrinfo(const char *restrict host, const char *restrict port,
         *end = one;
         end = &one->ai_next;
     }
-    pthread_mutex_unlock(&gate);
     return *found ? 0 : EAI_NONAME;
 }
 
@@ -54,6 +61,7 @@ static int open_world(void **state)
     char text[64];
     (void)state;
     memset(answers, 0, sizeof(answers));
+    lookups = 0;
     client_world_open(&world);
     probe = (struct probe){ 0 };
     snprintf(text, sizeof(text), "http://name.example:%d", world.port);
@@ -124,6 +132,95 @@ static void slow_resolver_blocks_neither_timeout_nor_cancel(void **state)
     assert_true(far_is_alone(&world));
 }
 
+static bool has_begun(void *owner)
+{
+    (void)owner;
+    return lookups > 0;
+}
+
+static void on_closed(void *owner)
+{
+    *(bool *)owner = true;
+}
+
+static bool is_closed(void *owner)
+{
+    return *(bool *)owner;
+}
+
+static void slow_resolver_does_not_delay_a_close(void **state)
+{
+    bool closed = false;
+    (void)state;
+    answers[0] = "127.0.0.1";
+    client_world_fetcher(&world, (struct fetcher_options){ 0 });
+    pthread_mutex_lock(&gate);
+    probe_begin(&world, &probe, "/");
+    client_world_until(&world, has_begun, NULL);
+    fetcher_close(world.fetcher, on_closed, &closed);
+    world.fetcher = NULL;
+    client_world_until(&world, is_closed, &closed);
+    assert_int_equal(probe.error, ERR_CANCELED);
+    pthread_mutex_unlock(&gate);
+}
+
+static void connections_to_one_slow_name_leave_threads_for_other_names(void **state)
+{
+    struct probe slow[8] = { 0 };
+    struct far far;
+    bool closed = false;
+    (void)state;
+    answers[0] = "127.0.0.1";
+    client_world_fetcher(&world, (struct fetcher_options){ 0 });
+    struct fetcher *fetcher = world.fetcher;
+    pthread_mutex_lock(&gate);
+    for (int i = 0; i < 8; i++)
+        probe_begin(&world, &slow[i], "/");
+    client_world_until(&world, has_begun, NULL);
+
+    snprintf(world.url.host, sizeof(world.url.host), "other.example");
+    client_world_fetcher(&world, (struct fetcher_options){ 0 });
+    probe_begin(&world, &probe, "/");
+    far_accept(&world, &far);
+    far_await(&world, &far, "\r\nhost: other.example:");
+    far_say(&world, &far, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    probe_expect(&world, &probe, 200, "ok");
+    assert_int_equal(lookups, 1);
+
+    fetcher_close(fetcher, on_closed, &closed);
+    client_world_until(&world, is_closed, &closed);
+    pthread_mutex_unlock(&gate);
+    far_close(&far);
+    for (int i = 0; i < 8; i++)
+        probe_finish(&slow[i]);
+}
+
+static void connections_share_the_addresses_of_one_lookup(void **state)
+{
+    struct probe second = { 0 };
+    struct far far;
+    (void)state;
+    answers[0] = "127.0.0.2"; /* connection refused */
+    answers[1] = "127.0.0.1";
+    client_world_fetcher(&world, (struct fetcher_options){ 0 });
+    pthread_mutex_lock(&gate);
+    probe_begin(&world, &probe, "/");
+    probe_begin(&world, &second, "/");
+    client_world_until(&world, has_begun, NULL);
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < 2; i++) {
+        far_accept(&world, &far);
+        far_await(&world, &far, "\r\nhost: name.example:");
+        far_say(&world, &far,
+                "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
+        far_close(&far);
+    }
+    probe_expect(&world, &probe, 200, "ok");
+    probe_expect(&world, &second, 200, "ok");
+    assert_int_equal(lookups, 1);
+    probe_finish(&second);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 
 int main(void)
@@ -133,6 +230,9 @@ int main(void)
         TEST(failure_of_the_last_address_is_reported),
         TEST(a_name_without_addresses_is_unreachable),
         TEST(slow_resolver_blocks_neither_timeout_nor_cancel),
+        TEST(slow_resolver_does_not_delay_a_close),
+        TEST(connections_to_one_slow_name_leave_threads_for_other_names),
+        TEST(connections_share_the_addresses_of_one_lookup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
