@@ -7,6 +7,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { temporaryFolder } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 
 const top = fileURLToPath(new URL("../..", import.meta.url)), read = (file) => fs.readFileSync(path.join(top, file), "utf8");
@@ -90,9 +91,23 @@ test("the gateways of compose-cluster.yaml have valid settings, and HAProxy know
   for (const [, name, url] of own) {
     assert.equal(url, `http://${name}:${shared.RUNCAST_PEER_LISTEN.split(":")[1]}`);
     assert.equal(read("deploy/container/haproxy.cfg").split(`server ${name} ${name}:3030`).length, 3);
-    const { RUNCAST_DATABASE, RUNCAST_ENCRYPTION_KEY, ...rest } = shared;
+    const { RUNCAST_DATABASE, RUNCAST_ENCRYPTION_KEY, RUNCAST_NEXT_ENCRYPTION_KEY, ...rest } = shared;
     assert.ok(RUNCAST_DATABASE.startsWith("postgresql://runcast:$") && RUNCAST_ENCRYPTION_KEY);
-    const { code, all } = await check(["--insecure", "--print-keys"], { ...rest, RUNCAST_GATEWAY_NAME: name, RUNCAST_PEER_URL: url });
+    assert.equal(RUNCAST_NEXT_ENCRYPTION_KEY, "${RUNCAST_NEXT_ENCRYPTION_KEY:-}");
+    const { code, all } = await check(["--insecure", "--print-keys"], { ...rest, RUNCAST_NEXT_ENCRYPTION_KEY: "", RUNCAST_GATEWAY_NAME: name, RUNCAST_PEER_URL: url });
     assert.equal(code, 0, all);
   }
+});
+
+test("the first lines of compose-cluster.yaml make each secret that it requires, and keep those of an earlier start", () => {
+  const text = read("deploy/container/compose-cluster.yaml"), folder = temporaryFolder(), file = path.join(folder, "deploy/container/.env");
+  const command = /^# {3}\(umask [^]*?\.env\)$/m.exec(text)[0].replace(/^# {3}/gm, "");
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  const make = () => spawnSync("sh", ["-c", command], { cwd: folder, encoding: "utf8" });
+  assert.equal(make().status, 0);
+  const made = fs.readFileSync(file, "utf8"), names = [...made.matchAll(/^(\w+)=[0-9a-f]{32,64}$/gm)].map(([, name]) => name);
+  assert.deepEqual(new Set(names), new Set([...text.matchAll(/\$\{(\w+):\?\}/g)].map(([, name]) => name)));
+  assert.equal(fs.statSync(file).mode & 0o777, 0o600);
+  assert.notEqual(make().status, 0);
+  assert.equal(fs.readFileSync(file, "utf8"), made);
 });
