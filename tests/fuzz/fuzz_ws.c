@@ -37,7 +37,9 @@ static void on_closed(struct ws *ws)
     (void)ws;
 }
 
-static const struct ws_ops ops = { on_message, on_drained, on_closed };
+static const struct ws_ops ops = { .on_message = on_message,
+                                   .on_drained = on_drained,
+                                   .on_closed = on_closed };
 
 static void on_head(void *owner, struct exchange *x)
 {

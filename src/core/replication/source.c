@@ -338,22 +338,47 @@ static size_t frame_bytes(const struct repl_frame *frame)
     return frame->kind ? RUN_BYTES + run_text_bytes(run) + run_tag_bytes(run) : 0;
 }
 
-/* Returns true if the environment has sent so much in this second that its change is omitted,
- * with the state before it. */
+/* The two are of the present second from now on. */
+static void begin_second(struct source *source, struct source_env *env)
+{
+    int64_t second = loop_now_ms(source->loop) / SECOND_MS;
+    if (source->second != second) {
+        source->were_floods = source->second == second - 1 ? source->floods : 0;
+        source->floods = 0;
+        source->second = second;
+    }
+    if (env->second == second)
+        return;
+    env->second = second;
+    env->sent = 0;
+    env->floods = false;
+}
+
+/* Returns true if that many bytes more are too many. A short change alone never is. */
+static bool is_too_much(const struct source *source, const struct source_env *env,
+                        size_t bytes)
+{
+    unsigned floods =
+        source->floods > source->were_floods ? source->floods : source->were_floods;
+    size_t share = source->options.allowance(source->options.owner) / (floods + 1);
+    return env->sent + bytes > share && (env->sent || bytes > SOURCE_LITTLE);
+}
+
+/* Returns true if the change is omitted, with the state before it. */
 static bool omits(struct source *source, const struct repl_frame *before,
                   const struct repl_frame *change)
 {
-    size_t most = source->options.slow_rate ? source->options.slow_rate : SOURCE_SLOW_RATE;
     if (source->version < REPL_VERSION_OMITTED || !is_slow(source))
         return false;
     struct source_env *env = env_of(source, change->run.env);
-    int64_t now_ms = loop_now_ms(source->loop);
-    if (now_ms - env->second_ms >= SECOND_MS)
-        *env = (struct source_env){ .summed = env->summed, .second_ms = now_ms };
-    if (env->sent >= most)
-        return true;
-    env->sent += frame_bytes(before) + frame_bytes(change);
-    return false;
+    size_t bytes = frame_bytes(before) + frame_bytes(change);
+    begin_second(source, env);
+    if (!env->floods && is_too_much(source, env, bytes)) {
+        env->floods = true;
+        source->floods++;
+    }
+    env->sent += bytes;
+    return env->floods;
 }
 
 static void send_omitted(struct source *source, const struct change *change)

@@ -13,8 +13,9 @@
  * Payloads and outputs longer than SOURCE_PACKET_MAX are left out, and followers read them from
  * the database (left_out.h): there is one leader, and sending them would cost it more for each
  * follower. While a follower reads slowly, all those longer than SOURCE_PACKET_SLOW are left
- * out, and an environment whose changes are longer than SOURCE_SLOW_RATE is omitted for the rest
- * of the second: followers read it from the database, and the changes of others do not wait. */
+ * out, and an environment that floods is omitted for the rest of the second: followers read it
+ * from the database, and the changes of others do not wait. An environment floods if its changes
+ * of this second are longer than its share of what the link carries. */
 #pragma once
 
 #include "base/list.h"
@@ -26,7 +27,7 @@
 enum {
     SOURCE_PACKET_MAX = 64 << 10, /* bytes */
     SOURCE_PACKET_SLOW = 512,     /* the same, while options.is_slow */
-    SOURCE_SLOW_RATE = 1 << 20,   /* bytes a second of one environment, the same */
+    SOURCE_LITTLE = 16 << 10,     /* bytes that an environment may send in each second */
 };
 
 /* Embedded in a connection, zeroed. It is a follower once its hello was accepted. */
@@ -51,7 +52,9 @@ struct source_options {
     void (*send)(void *owner, struct source_follower *to, const struct repl_frame *frame);
     /* Returns true while the unsent bytes of a follower delay others' changes. NULL: never. */
     bool (*is_slow)(void *owner);
-    size_t slow_rate; /* 0: SOURCE_SLOW_RATE */
+    /* Returns how many bytes a second the environments that flood may send together, and all
+     * others as one of them; SIZE_MAX: any number. Called while is_slow. */
+    size_t (*allowance)(void *owner);
     /* The connection must end, after REPL_END with this reason. The follower has left. */
     void (*end)(void *owner, struct source_follower *follower, const char *why);
     /* Returns the next environment in memory (engine_next_environment). */
@@ -77,13 +80,17 @@ struct source {
     struct deferred summing; /* sends sums in time slices */
     uint32_t sum_at;         /* for source_options::next */
     struct slots envs;       /* of struct source_env, by number */
+    /* Since a follower reads slowly: */
+    int64_t second;               /* the present one; monotonic */
+    unsigned floods, were_floods; /* environments that flood in it, and in the one before */
 };
 
 /* An environment whose changes were sent. */
 struct source_env {
-    uint64_t summed;   /* seq of the last sum + 1; 0: none */
-    int64_t second_ms; /* when the present second began; monotonic */
-    size_t sent;       /* bytes in it, while a follower reads slowly */
+    uint64_t summed; /* seq of the last sum + 1; 0: none */
+    int64_t second;  /* source::second, of the two below */
+    size_t sent;     /* bytes in it */
+    bool floods;
 };
 
 void source_init(struct source *source, struct loop *loop,

@@ -20,6 +20,8 @@ struct ws_ops {
     void (*on_message)(struct ws *ws, struct slice message);
     /* All bytes were sent. Never called from inside ws_send. */
     void (*on_drained)(struct ws *ws);
+    /* The peer has answered a ping, which had this payload. NULL: not needed. */
+    void (*on_pong)(struct ws *ws, struct slice payload);
     /* The last callback, however the connection ended; ws is freed when it returns. */
     void (*on_closed)(struct ws *ws);
 };
@@ -59,8 +61,10 @@ bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count);
  * connections in turn, each of which was last used long ago. */
 void ws_fetch(const struct ws *ws);
 
-/* Sends a ping after the frames; once the peer answers it, it has read all of them. */
+/* Sends a ping after the frames; once the peer answers it, it has read all of them. payload has
+ * at most 125 bytes. */
 void ws_ping(struct ws *ws);
+void ws_ping_with(struct ws *ws, struct slice payload);
 
 /* Returns true if the peer has not answered every ping. */
 bool ws_reads_still(const struct ws *ws);

@@ -246,10 +246,19 @@ static bool count_message(struct ws *ws)
     return true;
 }
 
+static void take_pong(struct ws *ws)
+{
+    const struct ws_input *input = ws->input;
+    note_pong(ws);
+    if (ws->ops->on_pong)
+        ws->ops->on_pong(
+            ws, (struct slice){ (const char *)input->control, input->control_len });
+}
+
 static void on_control(struct ws *ws, enum ws_event event)
 {
     if (event == WS_PONG && ws->asked)
-        note_pong(ws);
+        take_pong(ws);
     else if (!count_control(ws))
         end(ws, 1008, "too many control frames");
     else if (event == WS_PING)
@@ -447,13 +456,18 @@ static void on_drained(struct connection *c)
     ws->ops->on_drained(ws);
 }
 
-void ws_ping(struct ws *ws)
+void ws_ping_with(struct ws *ws, struct slice payload)
 {
     if (ws_closing(ws))
         return;
     note_ping(ws);
-    send_control(ws, WSLAY_PING, NULL, 0);
+    send_control(ws, WSLAY_PING, payload.ptr, payload.len);
     watch_stall(ws);
+}
+
+void ws_ping(struct ws *ws)
+{
+    ws_ping_with(ws, (struct slice){ 0 });
 }
 
 static void set_ping(struct ws *ws, int64_t ms)

@@ -43,7 +43,14 @@ struct peer_server {
 struct unsent_message {
     struct bytes *head; /* MAC and seal */
     struct bytes *body;
+    int64_t since_ms; /* monotonic */
     struct list link; // peer_conn::waiting
+};
+
+/* The payload of a ping, which the peer sends back. */
+struct peer_mark {
+    uint64_t bytes;   /* link_rate_mark */
+    int64_t since_ms; /* when the last message before it was to be sent; monotonic */
 };
 
 struct peer_conn {
@@ -58,7 +65,8 @@ struct peer_conn {
     struct peer_mac *in, *out;
     struct list waiting; // unsent_message::link
     size_t waiting_bytes;
-    int64_t full_ms; /* monotonic; since then bytes wait, if any do */
+    uint64_t given;        /* bytes of messages that were given to ws so far */
+    struct link_rate rate; /* at which the peer reads them */
     void *owner;
     struct list link; // peer_server::all
 };
@@ -95,6 +103,16 @@ uint64_t peer_conn_id(const struct peer_conn *peer)
 const char *peer_conn_address(const struct peer_conn *peer)
 {
     return peer->address;
+}
+
+size_t peer_conn_unread(const struct peer_conn *peer)
+{
+    return (size_t)(peer->given - peer->rate.read) + peer->waiting_bytes;
+}
+
+const struct link_rate *peer_conn_rate(const struct peer_conn *peer)
+{
+    return &peer->rate;
 }
 
 /* ---- ending ---- */
@@ -169,17 +187,31 @@ static size_t weight(const struct unsent_message *waiting)
     return waiting->head->len + waiting->body->len;
 }
 
+/* Sends a mark, if one is due. since_ms: since when the last bytes before it have waited. */
+static void mark(struct peer_conn *peer, uint64_t before, int64_t since_ms)
+{
+    struct peer_mark mark = { peer->given, since_ms };
+    if (!link_rate_is_due(&peer->rate, peer->given))
+        return;
+    link_rate_mark(&peer->rate, loop_now_ms(peer->server->loop), before, peer->given);
+    ws_ping_with(peer->ws, (struct slice){ (const char *)&mark, sizeof(mark) });
+}
+
 /* Sends the first messages that wait, and forgets them: the outbox keeps references. */
 static void send_first(struct peer_conn *peer)
 {
     struct bytes *frames[2 * SENDS_MAX];
     struct unsent_message *sent[SENDS_MAX];
+    uint64_t before = peer->given;
+    int64_t since_ms = 0;
     size_t count = 0;
     while (count < SENDS_MAX && !list_empty(&peer->waiting)) {
         sent[count] = container_of(list_take(&peer->waiting), struct unsent_message, link);
         frames[2 * count] = sent[count]->head;
         frames[2 * count + 1] = sent[count]->body;
-        peer->waiting_bytes -= weight(sent[count++]);
+        since_ms = sent[count]->since_ms;
+        peer->waiting_bytes -= weight(sent[count]);
+        peer->given += weight(sent[count++]);
     }
     peer->is_full = !ws_send(peer->ws, frames, 2 * count);
     for (size_t i = 0; i < count; i++) {
@@ -188,6 +220,7 @@ static void send_first(struct peer_conn *peer)
         bytes_unref(sent[i]->body);
         free(sent[i]);
     }
+    mark(peer, before, since_ms);
 }
 
 static void flush(struct peer_conn *peer)
@@ -200,25 +233,20 @@ void peer_conn_send(struct peer_conn *peer, const struct peer_message *message)
 {
     if (peer->ended)
         return;
+    int64_t now_ms = loop_now_ms(peer->server->loop);
     size_t unsent = peer->waiting_bytes + ws_unsent(peer->ws);
     if (unsent && unsent + message->frame->len > peer->server->options.unsent_max) {
         end(peer, "it reads too slowly");
         return;
     }
-    if (!unsent)
-        peer->full_ms = loop_now_ms(peer->server->loop);
     struct unsent_message *waiting = mem_new(struct unsent_message);
     waiting->head = make_head(peer, &message->seal);
     waiting->body = bytes_ref(message->frame);
+    waiting->since_ms = now_ms;
     list_append(&peer->waiting, &waiting->link);
     peer->waiting_bytes += weight(waiting);
     flush(peer);
-}
-
-size_t peer_conn_unsent(const struct peer_conn *peer, int64_t least_ms)
-{
-    int64_t since_ms = loop_now_ms(peer->server->loop) - peer->full_ms;
-    return since_ms >= least_ms ? peer->waiting_bytes + ws_unsent(peer->ws) : 0;
+    link_rate_look(&peer->rate, now_ms);
 }
 
 static void send_alone(struct peer_conn *peer, struct slice content)
@@ -308,6 +336,18 @@ static void on_drained(struct ws *ws)
     flush(peer);
 }
 
+/* Pongs without a mark answer pings of ws. */
+static void on_pong(struct ws *ws, struct slice payload)
+{
+    struct peer_conn *peer = ws_owner(ws);
+    int64_t now_ms = loop_now_ms(peer->server->loop);
+    struct peer_mark mark;
+    if (payload.len != sizeof(mark))
+        return;
+    memcpy(&mark, payload.ptr, sizeof(mark));
+    link_rate_answer(&peer->rate, now_ms, mark.bytes, now_ms - mark.since_ms);
+}
+
 static void on_closed(struct ws *ws)
 {
     struct peer_conn *peer = ws_owner(ws);
@@ -326,6 +366,7 @@ static void on_closed(struct ws *ws)
 static const struct ws_ops ws_ops = {
     .on_message = on_message,
     .on_drained = on_drained,
+    .on_pong = on_pong,
     .on_closed = on_closed,
 };
 

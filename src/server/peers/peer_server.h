@@ -18,6 +18,7 @@
 #include "base/vault/peer_group.h"
 #include "base/vault/vault.h"
 #include "net/http/server.h"
+#include "server/peers/link_rate.h"
 
 struct peer_conn;
 struct peer_server;
@@ -88,9 +89,9 @@ const char *peer_conn_address(const struct peer_conn *peer);
  * too many unsent bytes; it has none before a single message of any length. */
 void peer_conn_send(struct peer_conn *peer, const struct peer_message *message);
 
-/* Returns how many bytes for the peer are unsent, if some have waited for least_ms or longer;
- * otherwise 0. */
-size_t peer_conn_unsent(const struct peer_conn *peer, int64_t least_ms);
+/* Returns how many bytes for the peer it may not have read yet, and the rate at which it reads. */
+size_t peer_conn_unread(const struct peer_conn *peer);
+const struct link_rate *peer_conn_rate(const struct peer_conn *peer);
 
 /* Closes the connection after the bytes that the kernel accepts at once; on_gone follows,
  * with this reason unless the connection had ended. Nothing is sent or received any more. */

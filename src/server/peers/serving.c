@@ -7,7 +7,10 @@
  * effect together. They are short.
  *
  * A frame for one follower, such as a beat, is sent alone, after those that were collected
- * before it: each follower gets every frame in the order in which the source made them. */
+ * before it: each follower gets every frame in the order in which the source made them.
+ *
+ * A follower reads slowly if it has yet to read more than its link carries in a short time
+ * (link_rate.h). The source then sends less to all. */
 #include "server/peers/serving.h"
 
 #include <stdlib.h>
@@ -21,12 +24,8 @@ enum {
     EVERY_MS = 2,
     COLLECTED_MAX = 256 << 10, /* bytes after which a message is sent in the turn */
     KEPT_MAX = 1 << 20,        /* bytes of the buffer that are kept for the next message */
-    /* A follower reads slowly if this many bytes for it are unsent, some of them for this long. */
-    SLOW_BYTES = 1 << 20,
-    SLOW_AFTER_MS = 100,
-    SLOW_AT_ONCE = 2 << 20, /* it does so, too, if this many are unsent */
-    /* Followers then count as slow for this long. It doubles each time, because the link that
-     * was too slow is filled again afterwards. A quiet time makes it short again. */
+    /* If a follower reads slowly, all count as slow for this long. It doubles each time, because
+     * the link that was too slow is filled again afterwards. A quiet time makes it short again. */
     SLOW_MS = 1000,
     SLOW_MAX_MS = 32 * 1000,
     SLOW_QUIET_MS = 60 * 1000,
@@ -58,15 +57,25 @@ struct served {
 
 /* ---- slow followers ---- */
 
+static const struct served *served_of(struct list *link)
+{
+    struct source_follower *follower = container_of(link, struct source_follower, link);
+    return container_of(follower, struct served, follower);
+}
+
+/* Returns true if it has yet to read so many bytes that what follows is late. */
+static bool is_full(const struct serving *serving, const struct served *served)
+{
+    return peer_conn_unread(served->peer) + serving->collected.len >=
+           link_rate_most(peer_conn_rate(served->peer));
+}
+
 /* Returns NULL if all followers read fast enough. */
 static const struct served *find_slow(const struct serving *serving)
 {
     list_each (link, &serving->source.followers) {
-        struct source_follower *follower = container_of(link, struct source_follower, link);
-        const struct served *served = container_of(follower, struct served, follower);
-        if (peer_conn_unsent(served->peer, SLOW_AFTER_MS) >= SLOW_BYTES ||
-            peer_conn_unsent(served->peer, 0) >= SLOW_AT_ONCE)
-            return served;
+        if (is_full(serving, served_of(link)))
+            return served_of(link);
     }
     return NULL;
 }
@@ -98,6 +107,19 @@ static bool is_slow(void *owner)
 {
     const struct serving *serving = owner;
     return loop_now_ms(serving->loop) < serving->slow_until;
+}
+
+/* Much less than the slowest link carries, so that unread bytes become less. */
+static size_t allowance(void *owner)
+{
+    const struct serving *serving = owner;
+    size_t least = SIZE_MAX;
+    list_each (link, &serving->source.followers) {
+        size_t half = link_rate_most(peer_conn_rate(served_of(link)->peer)) / 2;
+        if (is_full(serving, served_of(link)) && half < least)
+            least = half;
+    }
+    return least;
 }
 
 /* ---- sending ---- */
@@ -332,6 +354,7 @@ void serving_begin(struct serving *serving, const struct source_options *options
     serving->asked = *options;
     own.send = on_send;
     own.is_slow = is_slow;
+    own.allowance = allowance;
     own.end = on_end;
     own.next = next;
     own.left_ms = left_ms;

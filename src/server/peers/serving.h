@@ -26,7 +26,8 @@ struct serving_options {
 enum err serving_create(struct loop *loop, const struct serving_options *options,
                         struct serving **serving, struct failure *why);
 
-/* Followers are accepted from now on. send, is_slow and end of the options are ignored. */
+/* Followers are accepted from now on. send, is_slow, allowance
+ * and end of the options are ignored. */
 void serving_begin(struct serving *serving, const struct source_options *options);
 
 /* Returns the source, which needs each change (source_apply); NULL before serving_begin. */

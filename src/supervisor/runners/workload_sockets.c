@@ -93,7 +93,9 @@ static void on_closed(struct ws *ws)
     free(socket);
 }
 
-static const struct ws_ops ops = { on_message, on_drained, on_closed };
+static const struct ws_ops ops = { .on_message = on_message,
+                                   .on_drained = on_drained,
+                                   .on_closed = on_closed };
 
 static unsigned count(const struct workload_sockets *sockets, const struct runner *runner)
 {

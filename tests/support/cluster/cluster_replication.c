@@ -8,7 +8,7 @@
 #include "tests/support/cluster/cluster.h"
 #include "tests/support/cluster/cluster_faults.h"
 
-enum { CONNECT_MS = 400, SLOW_MS = 500, SLOW_RATE = 6000, FRAME_BYTES = 1000 };
+enum { CONNECT_MS = 400, SLOW_MS = 500, SLOW_RATE = 12000, FRAME_BYTES = 1000 };
 
 static int64_t now_of(const struct cluster_replication *replication)
 {
@@ -147,6 +147,12 @@ static bool is_slow(void *owner)
     return loop_now_ms(gateway->loop) / SLOW_MS % 2;
 }
 
+static size_t allowance(void *owner)
+{
+    (void)owner;
+    return SLOW_RATE;
+}
+
 void cluster_replication_lead(struct cluster_replication *replication)
 {
     struct cluster_gateway *gateway = replication->gateway;
@@ -155,7 +161,7 @@ void cluster_replication_lead(struct cluster_replication *replication)
                                       .accounts_seq = gateway->accounts.applied,
                                       .send = source_send,
                                       .is_slow = is_slow,
-                                      .slow_rate = SLOW_RATE,
+                                      .allowance = allowance,
                                       .end = source_end,
                                       .next = next_environment,
                                       .left_ms = left_ms,

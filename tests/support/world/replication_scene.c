@@ -87,6 +87,11 @@ static bool is_slow(void *owner)
     return ((struct replication_scene *)owner)->is_slow;
 }
 
+static size_t allowance(void *owner)
+{
+    return ((struct replication_scene *)owner)->allowance;
+}
+
 static void on_change(void *owner, const struct run *before, const struct change *change)
 {
     source_apply(&((struct replication_scene *)owner)->source, before, change);
@@ -258,6 +263,7 @@ static void begin_leader(struct replication_scene *scene)
                                       .gateway = 1,
                                       .send = source_send,
                                       .is_slow = is_slow,
+                                      .allowance = allowance,
                                       .end = source_end,
                                       .next = next_environment,
                                       .left_ms = left_ms,
@@ -272,6 +278,7 @@ int open_replication_scene(void **state)
     struct replication_scene *scene = mem_new(struct replication_scene);
     scene->world = world_create(&(struct world_options){ .engine.memory = SMALL_MEMORY });
     scene->left_ms = LEFT_MS;
+    scene->allowance = SIZE_MAX;
     list_init(&scene->to_follower);
     list_init(&scene->to_leader);
     list_init(&scene->follower.link);

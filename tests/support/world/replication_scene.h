@@ -26,7 +26,8 @@ struct replication_scene {
     struct environment *other;          /* of OTHER_ENV, which only the follower has */
     struct list to_follower, to_leader; // sent_frame::link
     int64_t left_ms;                    /* of the leader */
-    bool is_slow;                       /* source_options::is_slow */
+    bool is_slow;                       /* source_options, as the next one */
+    size_t allowance;                   /* SIZE_MAX */
     bool has_dropped;                   /* the leader has no environment in memory */
     char ended[REPL_WHY_MAX];           /* why the follower or the leader ended it */
     bool gave_up;

@@ -29,7 +29,9 @@ static void on_closed(struct ws *ws)
         scene->ws = NULL;
 }
 
-const struct ws_ops ws_scene_ops = { on_message, on_drained, on_closed };
+const struct ws_ops ws_scene_ops = { .on_message = on_message,
+                                     .on_drained = on_drained,
+                                     .on_closed = on_closed };
 
 static void on_head(void *owner, struct exchange *x)
 {

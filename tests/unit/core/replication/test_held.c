@@ -250,11 +250,11 @@ static void dropped_environment_lacks_nothing(void **state)
 
 /* ---- changes that the leader omits ---- */
 
-/* Each environment may send one packet in a second. */
+/* Each environment may send one change in a second. */
 static void be_slow(struct replication_scene *scene)
 {
     scene->is_slow = true;
-    scene->source.options.slow_rate = 1;
+    scene->allowance = 1;
 }
 
 static void omitted_changes_are_read_from_the_database(void **state)
@@ -305,7 +305,7 @@ static void names_of_runs_count_as_packets_do(void **state)
     name[sizeof(name) - 1] = '\0';
     scene_connect(scene);
     be_slow(scene);
-    scene->source.options.slow_rate = 3 * sizeof(name);
+    scene->allowance = 4 * sizeof(name);
     for (int i = 0; i < 5; i++) {
         snprintf(id, sizeof(id), "run_%d", i);
         create(scene->world, id, name);
@@ -324,7 +324,7 @@ static void states_before_count_too(void **state)
     set_metadata(scene->world, "run_1", metadata);
     finish_run(scene->world, "run_1", 10);
     be_slow(scene);
-    scene->source.options.slow_rate = sizeof(metadata) / 2;
+    scene->allowance = sizeof(metadata) / 2;
     scene->runs_sent = 0;
     for (uint32_t version = 4; version < 8; version++)
         change(scene->world, "run_1", version);

@@ -62,7 +62,9 @@ static void on_ws_event(struct ws *ws)
     (void)ws;
 }
 
-static const struct ws_ops ws_ops = { on_ws_message, on_ws_event, on_ws_event };
+static const struct ws_ops ws_ops = { .on_message = on_ws_message,
+                                      .on_drained = on_ws_event,
+                                      .on_closed = on_ws_event };
 
 static void on_head(void *owner, struct exchange *x)
 {

@@ -48,7 +48,9 @@ static void on_ws_closed(struct ws *ws)
     scene->closed++;
 }
 
-static const struct ws_ops echo_ops = { echo, on_drained, on_ws_closed };
+static const struct ws_ops echo_ops = { .on_message = echo,
+                                        .on_drained = on_drained,
+                                        .on_closed = on_ws_closed };
 
 static void on_head(void *owner, struct exchange *x)
 {

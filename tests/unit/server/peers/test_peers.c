@@ -338,6 +338,27 @@ static void one_message_may_be_longer_than_the_limit(void **state)
     bytes_unref(long_one);
 }
 
+static void leader_knows_what_a_follower_has_yet_to_read(void **state)
+{
+    (void)state;
+    enum { PIECE = LINK_MARK, TIMES = 32 };
+    struct bytes *piece = bytes_create_empty(PIECE);
+    memset(piece->data, 'x', PIECE);
+    start_leader(0);
+    struct follower *follower = follow(0);
+    const struct peer_conn *peer = scene.peers[0];
+    for (int i = 0; i < TIMES; i++) /* in one turn, in which the follower reads nothing */
+        send_one(scene.peers[0], bytes_slice(piece));
+    assert_true(peer_conn_unread(peer) > (size_t)TIMES * PIECE);
+    assert_int_equal(peer_conn_rate(peer)->read, 0);
+    until_heard(&follower->heard, (size_t)TIMES * PIECE);
+    while (peer_conn_unread(peer))
+        uv_run(&scene.uv, UV_RUN_ONCE);
+    assert_true(peer_conn_rate(peer)->read > (size_t)TIMES * PIECE);
+    assert_true(peer_conn_rate(peer)->least_ms > 0);
+    bytes_unref(piece);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -351,6 +372,7 @@ int main(void)
         TEST(gateway_that_does_not_lead_accepts_no_follower),
         TEST(peer_with_too_many_unsent_bytes_is_cut),
         TEST(one_message_may_be_longer_than_the_limit),
+        TEST(leader_knows_what_a_follower_has_yet_to_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
