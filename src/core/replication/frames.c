@@ -24,6 +24,12 @@ uint32_t repl_version_common(uint32_t least, uint32_t newest)
     return common >= least && common >= REPL_VERSION_LEAST ? common : 0;
 }
 
+/* on_left and on_lost of server/gateway/gateway.c give the reason: this, or a longer one. */
+bool repl_end_is_planned(const char *why)
+{
+    return slice_starts(slice_of(why), "the lead was handed over");
+}
+
 /* ---- packets ---- */
 
 void repl_run_complete(struct repl_run *change, const struct run *known)

@@ -197,6 +197,10 @@ struct repl_frame {
  * texts of a run or a document. Accepts a zeroed frame. */
 void repl_frame_finish(struct repl_frame *frame);
 
+/* Returns true if this is the reason of a leader that has handed the lead over. Leaders of each
+ * version send it. */
+bool repl_end_is_planned(const char *why);
+
 /* Returns the version that both sides speak, the highest one; 0 if they have none in
  * common. */
 uint32_t repl_version_common(uint32_t least, uint32_t newest);

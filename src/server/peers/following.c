@@ -83,7 +83,7 @@ static void log_failure(struct following *following, const char *why)
 
 static void log_end(struct following *following, const char *why)
 {
-    if (following->was_current && following->ended)
+    if (following->was_current && (following->ended || repl_end_is_planned(why)))
         log_info("no longer follows", "leader", following->name, "reason", why, NULL);
     else if (following->was_current)
         log_warn("no longer follows", "leader", following->name, "reason", why, NULL);
