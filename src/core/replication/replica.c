@@ -510,9 +510,13 @@ static void take_positions(struct replica *replica, const struct repl_positions 
 static void on_later_positions(struct replica *replica,
                                const struct repl_positions *positions)
 {
-    take_positions(replica, positions);
-    for (size_t i = 0; i < positions->count && replica->state == REPLICA_FOLLOWING; i++)
-        add_alone(replica, positions->list[i].env);
+    for (size_t i = 0; i < positions->count && replica->state == REPLICA_FOLLOWING; i++) {
+        struct repl_position *position = &positions->list[i];
+        if (replica_retract_drop(replica, position))
+            continue;
+        take_positions(replica, &(struct repl_positions){ position, 1 });
+        add_alone(replica, position->env);
+    }
 }
 
 /* The leader's positions after its hello. */

@@ -21,6 +21,7 @@ enum { LOG_AGAIN_MS = 60 * 1000 };
 /* Why frames were given up; for the log. */
 static const char too_many[] = "too many of its changes have waited";
 static const char omitted[] = "the leader has omitted some of its changes";
+static const char dropped[] = "it left the leader's memory, and came back";
 static const char removed[] = "retention has removed a run whose change waited";
 
 /* Returns the frame's environment, or NULL if that is not in memory. */
@@ -205,6 +206,22 @@ static void give_up_held(struct replica *replica, struct followed *followed,
             return;
         give_up(replica, followed, waiting_take(&replica->waiting, &followed->held), why);
     }
+}
+
+bool replica_retract_drop(struct replica *replica, const struct repl_position *position)
+{
+    struct followed *followed = replica_find(replica, position->env);
+    const struct waiting_frame *last = followed ? frame_line_last(&followed->held) : NULL;
+    if (!last || last->frame.kind != REPL_DROPPED)
+        return false;
+    struct waiting_frame *drop = waiting_take_last(&replica->waiting, &followed->held);
+    give_up_held(replica, followed, dropped);
+    followed->item.env->reaches.arrived = position->seq;
+    if (followed->stream < position->seq)
+        replica_advance(replica, followed, position->seq);
+    give_up(replica, followed, drop, dropped);
+    note_held(followed);
+    return true;
 }
 
 static void forget_missed(struct replica *replica, struct followed *followed)

@@ -42,6 +42,11 @@ bool replica_must_hold(const struct replica *replica, const struct repl_frame *f
 /* Takes ownership of the content of such a frame, of that many bytes. */
 void replica_hold(struct replica *replica, struct repl_frame *frame, size_t bytes);
 
+/* The environment has come into memory at the leader. Returns false if it had not left, or has left
+ * here, too. Otherwise its drop is held: forgets that, and what had arrived before it. Memory stays,
+ * and is read again from the database. */
+bool replica_retract_drop(struct replica *replica, const struct repl_position *position);
+
 /* Applies held frames in time slices. Returns true if more may be applied in the next one. */
 bool replica_apply_held(struct replica *replica);
 

@@ -86,6 +86,22 @@ struct waiting_frame *waiting_take(struct waiting_frames *waiting, struct frame_
     return first;
 }
 
+struct waiting_frame *frame_line_last(const struct frame_line *line)
+{
+    return list_empty(&line->frames)
+               ? NULL
+               : container_of(line->frames.prev, struct waiting_frame, link);
+}
+
+struct waiting_frame *waiting_take_last(struct waiting_frames *waiting,
+                                        struct frame_line *line)
+{
+    struct waiting_frame *last = frame_line_last(line);
+    list_remove(&last->link);
+    count(waiting, line, last, false);
+    return last;
+}
+
 void waiting_put_back(struct waiting_frames *waiting, struct frame_line *line,
                       struct waiting_frame *first)
 {

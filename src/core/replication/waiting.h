@@ -59,9 +59,16 @@ static inline bool waiting_is_empty(const struct waiting_frames *waiting)
 /* Returns the first frame, or NULL if the line is empty. */
 struct waiting_frame *frame_line_first(const struct frame_line *line);
 
+/* Returns the last frame, or NULL if the line is empty. */
+struct waiting_frame *frame_line_last(const struct frame_line *line);
+
 /* Removes and returns the first frame, for waiting_put_back or waiting_destroy. Requires that
  * there is one. */
 struct waiting_frame *waiting_take(struct waiting_frames *waiting, struct frame_line *line);
+
+/* Removes and returns the last frame, for waiting_destroy. Requires that there is one. */
+struct waiting_frame *waiting_take_last(struct waiting_frames *waiting,
+                                        struct frame_line *line);
 
 /* The frame is the first one of its line again. */
 void waiting_put_back(struct waiting_frames *waiting, struct frame_line *line,

@@ -232,6 +232,40 @@ static void environment_may_be_dropped_while_it_is_read(void **state)
     assert_current(scene);
 }
 
+/* The leader has it again before the follower could drop it. */
+static void drop_and_return(struct replication_scene *scene)
+{
+    source_drop(&scene->source, WORLD_ENV);
+    create(scene->world, "run_z", "z"); /* is not sent */
+    scene_drop_all(scene);
+    source_drop(&scene->source, WORLD_ENV);
+    receive(scene);
+    assert_string_equal(scene->ended, "");
+    source_add(&scene->source, scene->world->env);
+    receive(scene);
+    assert_string_equal(scene->ended, "");
+    assert_false(replica_was_left(&scene->replica, WORLD_ENV));
+    read_all(scene);
+    assert_current(scene);
+    assert_same_run(scene, "run_z");
+}
+
+static void environment_may_return_while_it_is_read(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    fill(scene);
+    drop_and_return(scene);
+}
+
+static void environment_may_return_while_a_change_is_held(void **state)
+{
+    struct replication_scene *scene = *state;
+    scene_connect(scene);
+    hold_for(scene, LEFT_MS);
+    drop_and_return(scene);
+}
+
 static void dropped_environment_lacks_nothing(void **state)
 {
     struct replication_scene *scene = *state;
@@ -425,6 +459,8 @@ int main(void)
         TEST(memory_that_the_stream_has_not_reached_is_not_shown),
         TEST(connection_may_end_while_an_environment_is_read),
         TEST(environment_may_be_dropped_while_it_is_read),
+        TEST(environment_may_return_while_it_is_read),
+        TEST(environment_may_return_while_a_change_is_held),
         TEST(dropped_environment_lacks_nothing),
         TEST(omitted_changes_are_read_from_the_database),
         TEST(held_changes_are_given_up_for_omitted_ones),
