@@ -407,10 +407,15 @@ static void request_times_out_before_and_during_a_response(void **state)
     probe_expect_error(&world, &probe, ERR_NO_ANSWER);
     far_close(&far);
 
+    /* On a connection that exists, since its opening counts, too. */
     probe.fetch.silence_ms = 0;
-    probe.fetch.total_ms = 20;
     probe_begin(&world, &probe, "/");
     far_accept(&world, &far);
+    far_await(&world, &far, "\r\n\r\n");
+    far_say(&world, &far, HELLO);
+    probe_expect(&world, &probe, 200, "hello");
+    probe.fetch.total_ms = 20;
+    probe_begin(&world, &probe, "/");
     probe_expect_error(&world, &probe, ERR_NO_ANSWER);
     far_close(&far);
 }

@@ -195,7 +195,7 @@ static void silent_server_times_out_as_unreachable(void **state)
     (void)state;
     open_world("127.0.0.1", &authority, BOTH, -DAY, DAY);
     client_world_fetcher(&world,
-                         (struct fetcher_options){ .trust = trust, .connect_ms = 30 });
+                         (struct fetcher_options){ .trust = trust, .connect_ms = 300 });
     probe_begin(&world, &probe, "/");
     far_accept(&world, &far);
     probe_expect_error(&world, &probe, ERR_UNREACHABLE);
