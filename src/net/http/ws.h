@@ -57,6 +57,10 @@ struct bytes *ws_frame_end(struct slice rest);
  * Returns false if bytes are now unsent: send no more before on_drained. */
 bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count);
 
+/* Sends one binary message, like ws_send of its two frames. Copies what remains unsent. first
+ * has at most 125 bytes. */
+bool ws_send_split(struct ws *ws, struct slice first, struct slice rest);
+
 /* Prefetches the memory that ws_send accesses. Useful if frames are sent to many
  * connections in turn, each of which was last used long ago. */
 void ws_fetch(const struct ws *ws);

@@ -158,6 +158,27 @@ bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count)
     return false;
 }
 
+bool ws_send_split(struct ws *ws, struct slice first, struct slice rest)
+{
+    unsigned char head[WS_SPLIT_MAX];
+    size_t head_len = ws_frame_split(head, first, rest.len), total = head_len + rest.len;
+    struct piece pieces[] = { { { 0 }, NULL },
+                              { { (const char *)head, head_len }, NULL },
+                              { rest, NULL } };
+    if (ws->closing)
+        return false;
+    metric_add(M_BYTES_SENT, (int64_t)total);
+    if (ws->unpinged && ws->unpinged + total > ASK_BYTES) {
+        note_ping(ws);
+        pieces[0] = piece_of(ws->c.server->ping_frame);
+    }
+    ws->unpinged += (uint32_t)total;
+    if (connection_send(&ws->c, pieces, 3))
+        return true;
+    watch_stall(ws);
+    return false;
+}
+
 void ws_fetch(const struct ws *ws)
 {
     connection_fetch(&ws->c);

@@ -1,6 +1,8 @@
 /* ws_frame.c - writes frames with the shortest form of their length, masked or not. */
 #include "net/http/ws_frame.h"
 
+#include <assert.h>
+#include <string.h>
 #include <wslay/wslay.h>
 
 #include "net/http/ws.h"
@@ -48,6 +50,16 @@ struct bytes *ws_frame_end(struct slice rest)
     size_t len = ws_frame_head(head, WSLAY_CONTINUATION_FRAME, rest.len);
     struct slice all[] = { { (const char *)head, len }, rest };
     return bytes_join(all, 2);
+}
+
+size_t ws_frame_split(unsigned char out[WS_SPLIT_MAX], struct slice first, size_t rest_len)
+{
+    assert(first.len <= WS_CONTROL_MAX);
+    size_t len = ws_frame_head(out, WSLAY_BINARY_FRAME, first.len);
+    out[0] &= (unsigned char)~FINAL;
+    memcpy(out + len, first.ptr, first.len);
+    len += first.len;
+    return len + ws_frame_head(out + len, WSLAY_CONTINUATION_FRAME, rest_len);
 }
 
 struct bytes *ws_frame_rope(const struct rope *payload, bool binary)

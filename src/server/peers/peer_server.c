@@ -24,6 +24,7 @@ enum {
     STRANGER_TEXT_MAX = 512, /* bytes; an answer has at most 139 */
     MESSAGES_PER_S = 1000,
     SENDS_MAX = 32, /* messages in one write, each of which has two frames */
+    HEAD_LEN = PEER_MAC_LEN + PEER_SEAL_LEN,
     WARN_MS = 1000,
 };
 
@@ -76,7 +77,8 @@ struct peer_conn {
 void peer_message_make(struct peer_server *server, struct peer_message *message,
                        struct slice content)
 {
-    message->frame = ws_frame_end(content);
+    message->content = content;
+    message->frame = NULL;
     peer_group_seal(server->group, content, &message->seal);
 }
 
@@ -174,12 +176,13 @@ static void on_handshake_due(struct timer *timer)
 
 /* ---- sending ---- */
 
-static struct bytes *make_head(struct peer_conn *peer, const struct peer_seal *seal)
+/* Returns the first frame of the message for this peer: MAC and seal. */
+static struct slice make_head(struct peer_conn *peer, const struct peer_seal *seal,
+                              unsigned char head[HEAD_LEN])
 {
-    unsigned char head[PEER_MAC_LEN + PEER_SEAL_LEN];
     peer_mac_next(peer->out, seal->hash, head);
     memcpy(head + PEER_MAC_LEN, seal->bytes, PEER_SEAL_LEN);
-    return ws_frame_begin((struct slice){ (const char *)head, sizeof(head) });
+    return (struct slice){ (const char *)head, HEAD_LEN };
 }
 
 static size_t weight(const struct unsent_message *waiting)
@@ -229,23 +232,48 @@ static void flush(struct peer_conn *peer)
         send_first(peer);
 }
 
-void peer_conn_send(struct peer_conn *peer, const struct peer_message *message)
+/* Sends a message before which none waits. Nothing of it is copied, unless the kernel does not
+ * accept all of it. */
+static void send_now(struct peer_conn *peer, const struct peer_message *message,
+                     int64_t now_ms)
 {
-    if (peer->ended)
-        return;
-    int64_t now_ms = loop_now_ms(peer->server->loop);
-    size_t unsent = peer->waiting_bytes + ws_unsent(peer->ws);
-    if (unsent && unsent + message->frame->len > peer->server->options.unsent_max) {
-        end(peer, "it reads too slowly");
-        return;
-    }
+    unsigned char head[HEAD_LEN];
+    uint64_t before = peer->given;
+    peer->is_full =
+        !ws_send_split(peer->ws, make_head(peer, &message->seal, head), message->content);
+    peer->given += HEAD_LEN + message->content.len;
+    metric_add(M_REPLICATION_SENT, (int64_t)(HEAD_LEN + message->content.len));
+    mark(peer, before, now_ms);
+}
+
+static void send_later(struct peer_conn *peer, struct peer_message *message, int64_t now_ms)
+{
+    unsigned char head[HEAD_LEN];
     struct unsent_message *waiting = mem_new(struct unsent_message);
-    waiting->head = make_head(peer, &message->seal);
+    if (!message->frame)
+        message->frame = ws_frame_end(message->content);
+    waiting->head = ws_frame_begin(make_head(peer, &message->seal, head));
     waiting->body = bytes_ref(message->frame);
     waiting->since_ms = now_ms;
     list_append(&peer->waiting, &waiting->link);
     peer->waiting_bytes += weight(waiting);
     flush(peer);
+}
+
+void peer_conn_send(struct peer_conn *peer, struct peer_message *message)
+{
+    if (peer->ended)
+        return;
+    int64_t now_ms = loop_now_ms(peer->server->loop);
+    size_t unsent = peer->waiting_bytes + ws_unsent(peer->ws);
+    if (unsent && unsent + message->content.len > peer->server->options.unsent_max) {
+        end(peer, "it reads too slowly");
+        return;
+    }
+    if (unsent)
+        send_later(peer, message, now_ms);
+    else
+        send_now(peer, message, now_ms);
     link_rate_look(&peer->rate, now_ms);
 }
 

@@ -30,7 +30,8 @@ enum {
 
 /* A message, encoded and sealed once for all peers (base/vault/peer_group.h). */
 struct peer_message {
-    struct bytes *frame;
+    struct slice content; /* borrowed until peer_message_finish */
+    struct bytes *frame;  /* a copy, which peers share that cannot get it yet; NULL: none */
     struct peer_seal seal;
 };
 
@@ -85,9 +86,9 @@ void *peer_conn_owner(const struct peer_conn *peer);
 uint64_t peer_conn_id(const struct peer_conn *peer);
 const char *peer_conn_address(const struct peer_conn *peer);
 
-/* Sends the message, or keeps a reference until it can be sent. Cuts the peer off if it has
+/* Sends the message, or keeps a copy until it can be sent. Cuts the peer off if it has
  * too many unsent bytes; it has none before a single message of any length. */
-void peer_conn_send(struct peer_conn *peer, const struct peer_message *message);
+void peer_conn_send(struct peer_conn *peer, struct peer_message *message);
 
 /* Returns how many bytes for the peer it may not have read yet, and the rate at which it reads. */
 size_t peer_conn_unread(const struct peer_conn *peer);
