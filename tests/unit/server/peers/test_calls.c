@@ -9,28 +9,21 @@
 #include "net/http/relayed.h"
 #include "net/http/ws.h"
 #include "server/peers/call_wire.h"
-#include "server/peers/forwarder.h"
-#include "server/peers/peer_server.h"
 #include "server/peers/peer_wire.h"
-#include "tests/support/world/client_world.h"
+#include "tests/support/world/peer_pair.h"
 
-#define KEY "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
+#define KEY PEER_PAIR_KEY
 #define OTHER "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1"
 
-enum { LEADER = 7, FOLLOWER = 8, LONG = 100 * 1000 };
+enum { LONG = 100 * 1000 };
 
-static struct client_world world; /* the loop, and strangers */
+static struct peer_pair pair;
+static struct client_world *const world = &pair.world;
 
 static struct {
-    struct vault *vault, *follower_vault;
-    struct peer_server *server;
-    struct forwarder *forwarder;
-    struct store_gateway leader; /* as the database names it */
-    uint64_t id;                 /* of the gateway at the address; 0: it does not lead */
     unsigned heads, requests, bodies, gone;
     struct exchange *waiting; /* at /wait */
     struct buf seen;
-    bool server_closed, forwarder_closed;
 } scene;
 
 /* A call of a client, and its response. */
@@ -45,15 +38,9 @@ static struct call {
 
 /* ---- the leader ---- */
 
-static uint64_t leader_id(void *owner)
-{
-    (void)owner;
-    return scene.id;
-}
-
 static void on_api_head(void *owner, struct exchange *x)
 {
-    assert_ptr_equal(owner, &world);
+    assert_ptr_equal(owner, &pair);
     assert_true(x->relayed);
     assert_false(http_header(x, RELAYED_HEADER).ptr);
     scene.heads++;
@@ -109,64 +96,16 @@ static void on_api_gone(void *owner, struct exchange *x)
     http_reply(x, 500, (struct slice){ 0 }, (struct slice){ 0 });
 }
 
-static void on_server_closed(void *owner)
-{
-    (void)owner;
-    scene.server_closed = true;
-}
-
-static void start_leader(unsigned callers_max)
-{
-    const struct listen_options address = { .host = "127.0.0.1" };
-    struct failure why = { 0 };
-    const struct peer_server_options options = {
-        .address = &address,
-        .vault = scene.vault,
-        .callers_max = callers_max,
-        .leader_id = leader_id,
-        .closed = on_server_closed,
-        .calls = { .on_head = on_api_head,
-                   .on_body = on_api_body,
-                   .on_request = on_api_request,
-                   .on_gone = on_api_gone },
-        .calls_owner = &world,
-    };
-    if (peer_server_create(world.loop, &options, &scene.server, &why))
-        fail_msg("%s", why.text);
-    scene.leader.id = LEADER;
-    snprintf(scene.leader.peer_url, sizeof(scene.leader.peer_url), "http://127.0.0.1:%d",
-             peer_server_port(scene.server));
-}
+static const struct http_handler calls = { .on_head = on_api_head,
+                                           .on_body = on_api_body,
+                                           .on_request = on_api_request,
+                                           .on_gone = on_api_gone };
 
 /* ---- the follower ---- */
 
-static uint64_t me(void *owner)
-{
-    (void)owner;
-    return FOLLOWER;
-}
-
-static const struct store_gateway *leader(void *owner)
-{
-    (void)owner;
-    return scene.leader.id ? &scene.leader : NULL;
-}
-
-static struct vault *open_vault(const char *key)
-{
-    struct vault *vault;
-    struct failure why;
-    assert_int_equal(vault_open(slice_of(key), NULL, &vault, &why), OK);
-    return vault;
-}
-
 static void start_follower(const char *key)
 {
-    scene.follower_vault = open_vault(key);
-    const struct forwarder_options options = { .vault = scene.follower_vault,
-                                               .me = me,
-                                               .leader = leader };
-    scene.forwarder = forwarder_create(world.loop, &options);
+    peer_pair_start_follower(&pair, key);
 }
 
 static void on_ready(struct relay *relay)
@@ -217,7 +156,7 @@ static bool has_ended(void *owner)
 static void make_call(struct relay_request request, const char *body)
 {
     struct failure why;
-    struct relay_pool *pool = forwarder_pool(scene.forwarder);
+    struct relay_pool *pool = forwarder_pool(pair.forwarder);
     assert_non_null(pool);
     call.ended = false;
     buf_clear(&call.got);
@@ -230,7 +169,7 @@ static void make_call(struct relay_request request, const char *body)
     if (!call.relay.is_muxed)
         relay_write(&call.relay, slice_of(body));
     relay_finish(&call.relay);
-    client_world_until(&world, has_ended, NULL);
+    client_world_until(world, has_ended, NULL);
 }
 
 static const struct http_header headers[] = { { SLICE("host"), SLICE("runs.example") },
@@ -258,35 +197,15 @@ static int open_scene(void **state)
 {
     memset(&scene, 0, sizeof(scene));
     memset(&call, 0, sizeof(call));
-    client_world_open(&world);
-    scene.vault = open_vault(KEY);
-    scene.id = LEADER;
-    start_leader(*state ? 1 : 0);
+    peer_pair_open(&pair);
+    peer_pair_start_leader(&pair, &calls, *state ? 1 : 0);
     return 0;
-}
-
-static void set_true(void *owner)
-{
-    *(bool *)owner = true;
-}
-
-static bool is_true(void *owner)
-{
-    return *(bool *)owner;
 }
 
 static int close_scene(void **state)
 {
     (void)state;
-    if (scene.forwarder) {
-        forwarder_close(scene.forwarder, set_true, &scene.forwarder_closed);
-        client_world_until(&world, is_true, &scene.forwarder_closed);
-    }
-    peer_server_close(scene.server);
-    client_world_until(&world, is_true, &scene.server_closed);
-    vault_close(scene.vault);
-    vault_close(scene.follower_vault);
-    client_world_close(&world);
+    peer_pair_close(&pair);
     buf_finish(&scene.seen);
     buf_finish(&call.got);
     buf_finish(&call.lines);
@@ -312,7 +231,7 @@ static void a_call_belongs_to_its_client(void **state)
     assert_int_equal(call.status, 200);
     assert_true(slice_is(buf_slice(&scene.seen), "in pieces"));
     assert_int_equal(scene.requests, 3);
-    assert_int_equal(relay_pool_connections(forwarder_pool(scene.forwarder)), 1);
+    assert_int_equal(relay_pool_connections(forwarder_pool(pair.forwarder)), 1);
 }
 
 static void expect_refusal(enum err error, const char *why)
@@ -335,13 +254,13 @@ static void only_the_leader_gets_calls(void **state)
 {
     (void)state;
     start_follower(KEY);
-    scene.leader.id = LEADER + 1;
+    pair.leader.id = PEER_PAIR_LEADER + 1;
     expect_refusal(ERR_UNTRUSTED, "another gateway than the leader");
-    scene.leader.id = LEADER;
-    scene.id = 0;
+    pair.leader.id = PEER_PAIR_LEADER;
+    pair.id = 0;
     expect_refusal(ERR_UNTRUSTED, "does not lead");
-    scene.leader.id = 0;
-    assert_null(forwarder_pool(scene.forwarder));
+    pair.leader.id = 0;
+    assert_null(forwarder_pool(pair.forwarder));
 }
 
 static void a_lead_that_has_ended_refuses_calls(void **state)
@@ -349,7 +268,7 @@ static void a_lead_that_has_ended_refuses_calls(void **state)
     (void)state;
     start_follower(KEY);
     expect_call("/", "203.0.113.9 --", "203.0.113.9 /? runs.example m  n body");
-    scene.id = 0;
+    pair.id = 0;
     make_call((struct relay_request){ .method = "GET",
                                       .target = SLICE("/"),
                                       .headers = headers,
@@ -395,7 +314,7 @@ static void brief_calls_share_a_connection(void **state)
                                    : "203.0.113.9 tls hidden /a?b runs.example m  n "));
         assert_int_equal(scene.heads, heads + 1);
     }
-    assert_int_equal(relay_pool_connections(forwarder_pool(scene.forwarder)), 2);
+    assert_int_equal(relay_pool_connections(forwarder_pool(pair.forwarder)), 2);
 }
 
 static void a_lead_that_has_ended_refuses_muxed_calls(void **state)
@@ -403,7 +322,7 @@ static void a_lead_that_has_ended_refuses_muxed_calls(void **state)
     (void)state;
     open_mux();
     unsigned heads = scene.heads;
-    scene.id = 0;
+    pair.id = 0;
     make_call(brief("/", "::1 --"), "body");
     assert_true(call.relay.is_muxed);
     assert_int_equal(call.status, 503);
@@ -464,10 +383,10 @@ static void begin_waiting(struct relay *relay)
 {
     const struct relay_request request = brief("/wait", "::1 --");
     struct failure why;
-    if (relay_begin(forwarder_pool(scene.forwarder), relay, &request, &ops, &why))
+    if (relay_begin(forwarder_pool(pair.forwarder), relay, &request, &ops, &why))
         fail_msg("%s", why.text);
     assert_true(relay->is_muxed);
-    client_world_until(&world, is_waiting, NULL);
+    client_world_until(world, is_waiting, NULL);
 }
 
 static void muxed_calls_are_answered_in_any_order(void **state)
@@ -480,7 +399,7 @@ static void muxed_calls_are_answered_in_any_order(void **state)
     assert_int_equal(call.status, 200);
     call.ended = false;
     http_reply(scene.waiting, 201, (struct slice){ 0 }, SLICE("at last"));
-    client_world_until(&world, has_ended, NULL);
+    client_world_until(world, has_ended, NULL);
     assert_int_equal(call.status, 201);
 }
 
@@ -499,13 +418,13 @@ static void too_many_connections_of_calls_are_refused(void **state)
     (void)state;
     start_follower(KEY);
     request.is_brief = false;
-    relay_begin(forwarder_pool(scene.forwarder), &held, &request, &ops, &why);
+    relay_begin(forwarder_pool(pair.forwarder), &held, &request, &ops, &why);
     relay_finish(&held);
-    client_world_until(&world, is_waiting, NULL);
+    client_world_until(world, is_waiting, NULL);
     make_call((struct relay_request){ .method = "POST", .target = SLICE("/") }, "one more");
     assert_string_equal(call.why, "the leader has too many forwarded calls");
     relay_cancel(&held);
-    client_world_until(&world, is_left, NULL);
+    client_world_until(world, is_left, NULL);
     expect_call("/", "::1 --", "::1 /? runs.example m  n body");
 }
 
@@ -517,14 +436,14 @@ static void a_client_of_a_muxed_call_may_leave(void **state)
     begin_waiting(&relay);
     call.ended = false;
     relay_leave(&relay);
-    client_world_until(&world, has_ended, NULL);
+    client_world_until(world, has_ended, NULL);
     assert_int_equal(scene.gone, 1);
     assert_int_equal(call.status, 500);
     scene.gone = 0;
     begin_waiting(&relay);
     call.ended = false;
     relay_cancel(&relay);
-    client_world_until(&world, is_left, NULL);
+    client_world_until(world, is_left, NULL);
     assert_false(call.ended);
 }
 
@@ -535,13 +454,11 @@ static void muxed_calls_end_with_their_connection(void **state)
     open_mux();
     begin_waiting(&relay);
     call.ended = false;
-    peer_server_close(scene.server);
-    client_world_until(&world, has_ended, NULL);
+    peer_pair_stop_leader(&pair);
+    client_world_until(world, has_ended, NULL);
     assert_int_equal(call.error, ERR_LOST);
     assert_true(relay.was_sent);
-    client_world_until(&world, is_true, &scene.server_closed);
-    scene.server_closed = false;
-    start_leader(0);
+    peer_pair_start_leader(&pair, &calls, 0);
 }
 
 /* A client chooses the path and the headers of its call. */
@@ -608,7 +525,7 @@ static void changed_and_repeated_messages_are_refused(void **state)
 
 static void say(struct far *far, const char *text)
 {
-    far_say(&world, far, text);
+    far_say(world, far, text);
 }
 
 static void connect_stranger(struct far *far)
@@ -616,7 +533,7 @@ static void connect_stranger(struct far *far)
     struct sockaddr_in address = { .sin_family = AF_INET,
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                                    .sin_port =
-                                       htons((uint16_t)peer_server_port(scene.server)) };
+                                       htons((uint16_t)peer_server_port(pair.server)) };
     *far = (struct far){ .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
     assert_int_equal(connect(far->fd, (struct sockaddr *)&address, sizeof(address)), 0);
 }
@@ -664,7 +581,7 @@ static void strangers_reach_nothing(void **state)
         struct far far;
         connect_stranger(&far);
         say(&far, strangers[i].request);
-        far_await_end(&world, &far);
+        far_await_end(world, &far);
         if (!far_has(&far, strangers[i].response))
             fail_msg("%zu: %.*s", i, SLICE_ARG(buf_slice(&far.got)));
         far_close(&far);
@@ -682,17 +599,17 @@ static void a_greeting_without_its_body_is_closed_in_time(void **state)
     };
     struct far fars[2];
     (void)state;
-    int64_t began_ms = loop_now_ms(world.loop);
+    int64_t began_ms = loop_now_ms(world->loop);
     for (size_t i = 0; i < 2; i++) {
         connect_stranger(&fars[i]);
         say(&fars[i], greetings[i]);
     }
     for (size_t i = 0; i < 2; i++) {
-        far_await_end(&world, &fars[i]);
+        far_await_end(world, &fars[i]);
         far_close(&fars[i]);
     }
     /* Without this limit, a body has 30 s. */
-    assert_true(loop_now_ms(world.loop) - began_ms < 20 * 1000);
+    assert_true(loop_now_ms(world->loop) - began_ms < 20 * 1000);
 }
 
 /* A MAC counts the calls of its connection, so the same bytes are not accepted twice. */
@@ -775,7 +692,7 @@ int main(void)
         TEST(another_key_forwards_nothing),
         TEST(only_the_leader_gets_calls),
         cmocka_unit_test_prestate_setup_teardown(too_many_connections_of_calls_are_refused,
-                                                 open_scene, close_scene, &world),
+                                                 open_scene, close_scene, &pair),
         TEST(a_lead_that_has_ended_refuses_calls),
         TEST(strangers_reach_nothing),
         TEST(changed_and_repeated_heads_are_refused),

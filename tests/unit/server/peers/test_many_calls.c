@@ -2,34 +2,19 @@
 #include "tests/support/world/unit.h"
 
 #include "server/peers/callers.h"
-#include "server/peers/forwarder.h"
-#include "server/peers/peer_server.h"
-#include "tests/support/world/client_world.h"
+#include "tests/support/world/peer_pair.h"
 
-#define KEY "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
+enum { MANY = 2 * CALLERS_STRANGERS_MAX };
 
-enum { LEADER = 7, FOLLOWER = 8, MANY = 2 * CALLERS_STRANGERS_MAX };
-
-static struct client_world world;
+static struct peer_pair pair;
 
 static struct {
-    struct vault *vault;
-    struct peer_server *server;
-    struct forwarder *forwarder;
-    struct store_gateway leader; /* as the database names it */
     struct relay relays[MANY + 1];
     unsigned requests, answered, ended, expected;
     unsigned before_last; /* ended so far, when the last of relays ended */
-    bool server_closed, forwarder_closed;
 } scene;
 
 /* ---- the leader ---- */
-
-static uint64_t leader_id(void *owner)
-{
-    (void)owner;
-    return LEADER;
-}
 
 static void on_api_request(void *owner, struct exchange *x)
 {
@@ -43,48 +28,7 @@ static void on_api_head(void *owner, struct exchange *x)
     (void)owner, (void)x;
 }
 
-static void set_true(void *owner)
-{
-    *(bool *)owner = true;
-}
-
-static void on_server_closed(void *owner)
-{
-    (void)owner;
-    scene.server_closed = true;
-}
-
-static void start_leader(void)
-{
-    const struct listen_options address = { .host = "127.0.0.1" };
-    struct failure why = { 0 };
-    const struct peer_server_options options = {
-        .address = &address,
-        .vault = scene.vault,
-        .leader_id = leader_id,
-        .closed = on_server_closed,
-        .calls = { .on_head = on_api_head, .on_request = on_api_request },
-    };
-    if (peer_server_create(world.loop, &options, &scene.server, &why))
-        fail_msg("%s", why.text);
-    scene.leader.id = LEADER;
-    snprintf(scene.leader.peer_url, sizeof(scene.leader.peer_url), "http://127.0.0.1:%d",
-             peer_server_port(scene.server));
-}
-
 /* ---- the follower ---- */
-
-static uint64_t me(void *owner)
-{
-    (void)owner;
-    return FOLLOWER;
-}
-
-static const struct store_gateway *leader(void *owner)
-{
-    (void)owner;
-    return &scene.leader;
-}
 
 static void on_ready(struct relay *relay)
 {
@@ -125,7 +69,7 @@ static void begin(struct relay *relay, bool is_brief)
                                            .note = SLICE("::1 --"),
                                            .is_brief = is_brief };
     struct failure why;
-    if (relay_begin(forwarder_pool(scene.forwarder), relay, &request, &ops, &why))
+    if (relay_begin(forwarder_pool(pair.forwarder), relay, &request, &ops, &why))
         fail_msg("%s", why.text);
     relay_finish(relay);
 }
@@ -139,7 +83,7 @@ static bool have_ended(void *owner)
 static void expect_answers(unsigned count)
 {
     scene.expected = count;
-    client_world_until(&world, have_ended, NULL);
+    client_world_until(&pair.world, have_ended, NULL);
     assert_int_equal(scene.answered, count);
     assert_int_equal(scene.requests, count);
 }
@@ -148,33 +92,20 @@ static void expect_answers(unsigned count)
 
 static int open_scene(void **state)
 {
-    struct failure why;
+    static const struct http_handler calls = { .on_head = on_api_head,
+                                               .on_request = on_api_request };
     (void)state;
     memset(&scene, 0, sizeof(scene));
-    client_world_open(&world);
-    assert_int_equal(vault_open(SLICE(KEY), NULL, &scene.vault, &why), OK);
-    start_leader();
-    const struct forwarder_options options = { .vault = scene.vault,
-                                               .me = me,
-                                               .leader = leader };
-    scene.forwarder = forwarder_create(world.loop, &options);
+    peer_pair_open(&pair);
+    peer_pair_start_leader(&pair, &calls, 0);
+    peer_pair_start_follower(&pair, PEER_PAIR_KEY);
     return 0;
-}
-
-static bool is_true(void *owner)
-{
-    return *(bool *)owner;
 }
 
 static int close_scene(void **state)
 {
     (void)state;
-    forwarder_close(scene.forwarder, set_true, &scene.forwarder_closed);
-    client_world_until(&world, is_true, &scene.forwarder_closed);
-    peer_server_close(scene.server);
-    client_world_until(&world, is_true, &scene.server_closed);
-    vault_close(scene.vault);
-    client_world_close(&world);
+    peer_pair_close(&pair);
     return 0;
 }
 
@@ -186,7 +117,7 @@ static void calls_that_begin_at_once_all_get_connections(void **state)
     (void)state;
     for (size_t i = 0; i < MANY; i++)
         begin(&scene.relays[i], false);
-    assert_int_equal(relay_pool_connections(forwarder_pool(scene.forwarder)), MANY);
+    assert_int_equal(relay_pool_connections(forwarder_pool(pair.forwarder)), MANY);
     expect_answers(MANY);
 }
 
@@ -198,7 +129,7 @@ static void calls_that_wait_for_connections_can_be_canceled(void **state)
         begin(&scene.relays[i], false);
     for (size_t i = MANY; i-- > 0;)
         relay_cancel(&scene.relays[i]);
-    assert_int_equal(relay_pool_connections(forwarder_pool(scene.forwarder)), 0);
+    assert_int_equal(relay_pool_connections(forwarder_pool(pair.forwarder)), 0);
     begin(&scene.relays[MANY], false);
     expect_answers(1);
 }
