@@ -88,11 +88,11 @@ static void forget_stream(struct replica *replica)
 {
     uint32_t at = 0;
     for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
-        followed->is_on = followed->is_ahead = false;
+        followed->is_on = false;
     if (replica->has_documents) /* they have not taken effect */
         replica_followed_of(replica, ENV_INSTALLATION)->item.is_partial = true;
     replica->has_documents = false;
-    replica->ahead = 0;
+    replica->ahead = false;
     replica->has_hello = replica->begins_again = false;
     replica->trust_until = 0;
     replica->answered = 0;
@@ -193,11 +193,9 @@ static void take_answer(struct replica *replica, const struct repl_beat *beat)
  * wrong: what is ahead is read again. */
 static void check_ahead(struct replica *replica)
 {
-    uint32_t at = 0;
     if (!replica->ahead || replica->heard_at - replica->follows_at < REPLICA_AHEAD_MS)
         return;
-    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
-        followed->item.is_partial |= followed->is_ahead;
+    replica_followed_of(replica, ENV_INSTALLATION)->item.is_partial = true;
     replica_stop(replica, "the leader does not get what the database has");
 }
 
@@ -251,18 +249,20 @@ static bool must_catch_up(const struct replica *replica, const struct followed *
            is_purged(replica, item->env);
 }
 
-/* Others do not wait for an environment that only lacks changes. */
+/* Others do not wait for an environment that only lacks changes, or is ahead. */
 static void begin_to_follow(struct replica *replica, struct followed *followed)
 {
-    if (followed->is_on && followed->item.env && must_catch_up(replica, followed)) {
-        replica_begin_alone(replica, followed);
-        return;
-    }
-    followed->is_ahead = followed->is_on && followed->stream < followed->item.target;
-    replica->ahead += followed->is_ahead;
-    replica_report_floor(replica, followed);
-    if (!followed->is_on && followed->item.env)
+    bool is_ahead = followed->is_on && followed->stream < followed->item.target;
+    if (!followed->item.env)
+        replica->ahead |= is_ahead;
+    else if (!followed->is_on)
         replica_leave(replica, followed);
+    else if (must_catch_up(replica, followed))
+        replica_begin_alone(replica, followed);
+    else if (is_ahead)
+        replica_wait_alone(replica, followed);
+    else
+        replica_report_floor(replica, followed);
 }
 
 static void follow(struct replica *replica)
@@ -270,7 +270,7 @@ static void follow(struct replica *replica)
     uint32_t at = 0;
     replica->state = REPLICA_FOLLOWING;
     replica->heard_at = replica->follows_at = loop_boot_ms(replica->loop);
-    replica->ahead = 0;
+    replica->ahead = false;
     for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
         begin_to_follow(replica, followed);
     loop_defer(replica->loop, &replica->applying);

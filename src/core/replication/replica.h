@@ -9,7 +9,8 @@
  * for: each of them catches up alone (replica_held.c, catch_up.h), and others are shown. The
  * database may be ahead of the leader's memory, by commits whose responses are in flight. Memory
  * that has caught up with the database is therefore not shown before the stream has reached the
- * same position: no gateway shows more than its leader.
+ * same position: no gateway shows more than its leader. Others do not wait for an environment that
+ * is ahead; all wait for the accounts.
  *
  * A beat is the response to a numbered ask. Memory is trusted until the time when that ask
  * was sent, plus the time that the leader had left when it answered. So a follower trusts no
@@ -91,7 +92,6 @@ struct followed {
     struct catch_up_item item; /* of environment 0, env is NULL */
     bool is_on;                /* the leader has it in memory, by this connection */
     uint64_t stream;           /* the leader has applied this much, by the frames so far */
-    bool is_ahead;             /* stream is below item.target: counted in replica::ahead */
     int64_t floor;             /* of the environment, as last reported */
 
     struct run before;      /* of REPL_BEFORE; its id is "": none */
@@ -124,7 +124,7 @@ struct replica {
     /* Private to replica.c. */
     bool has_hello;
     struct slots envs; /* of struct followed, by number */
-    unsigned ahead;    /* environments that are not to be shown yet */
+    bool ahead;        /* the accounts are ahead of the stream, so nothing is shown yet */
     struct catch_up catch_up;
     bool has_documents; /* they were taken; options.documents_end is due */
     bool reads_accounts, accounts_were_read;

@@ -6,12 +6,11 @@
 #include "base/text.h"
 #include "core/replication/comparison.h"
 
-/* The stream has reached an environment that was ahead of it. No beat was used while one was, so
- * the last one asks for the next beat. */
-static void reach(struct replica *replica)
+/* No beat was used while the accounts were ahead. */
+static void reach_accounts(struct replica *replica)
 {
-    if (!--replica->ahead)
-        replica_ask(replica);
+    replica->ahead = false;
+    replica_ask(replica);
 }
 
 void replica_advance(struct replica *replica, struct followed *followed, uint64_t seq)
@@ -19,10 +18,8 @@ void replica_advance(struct replica *replica, struct followed *followed, uint64_
     followed->stream = seq;
     if (seq < followed->item.target)
         return;
-    if (followed->is_ahead) {
-        followed->is_ahead = false;
-        reach(replica);
-    }
+    if (replica->ahead && !followed->item.env)
+        reach_accounts(replica);
     if (followed->is_alone && !followed->is_catching)
         replica_reach_alone(replica, followed);
 }
@@ -221,10 +218,8 @@ static void on_dropped(struct replica *replica, const struct repl_dropped *dropp
     struct followed *followed = replica_find(replica, dropped->env);
     if (!followed || !followed->item.env)
         return;
-    if (followed->is_ahead)
-        reach(replica);
     replica_forget_alone(replica, followed);
-    followed->is_on = followed->is_ahead = false;
+    followed->is_on = false;
     replica_leave(replica, followed);
 }
 

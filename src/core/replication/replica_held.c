@@ -253,6 +253,13 @@ void replica_begin_alone(struct replica *replica, struct followed *followed)
         catch_up_begin(&replica->catch_up);
 }
 
+void replica_wait_alone(struct replica *replica, struct followed *followed)
+{
+    followed->is_alone = replica->has_alone = true;
+    followed->landed_at = loop_boot_ms(replica->loop);
+    note_held(followed);
+}
+
 void replica_reach_alone(struct replica *replica, struct followed *followed)
 {
     followed->is_alone = false;

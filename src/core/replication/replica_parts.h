@@ -54,6 +54,9 @@ bool replica_apply_held(struct replica *replica);
  * held meanwhile; none is now. */
 void replica_begin_alone(struct replica *replica, struct followed *followed);
 
+/* Memory of the environment is at item.target, which the stream has not reached yet. */
+void replica_wait_alone(struct replica *replica, struct followed *followed);
+
 /* It was read: memory is at item.target, which the stream may not have reached yet. */
 void replica_land_alone(struct replica *replica, struct followed *followed);
 

@@ -42,12 +42,10 @@ static void skip(struct cluster_replication *replication, struct repl_frame *fra
 static void forget_ahead(struct replica *replica)
 {
     uint32_t at = 0;
-    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));) {
-        followed->is_ahead = false;
+    for (struct followed *followed; (followed = slots_next(&replica->envs, &at));)
         if (followed->is_alone && !followed->is_catching)
             replica_reach_alone(replica, followed);
-    }
-    replica->ahead = 0;
+    replica->ahead = false;
 }
 
 void cluster_fault_receive(struct cluster_replication *replication,
