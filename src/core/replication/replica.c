@@ -179,6 +179,11 @@ int64_t replica_left_ms(const struct replica *replica)
     return follows && left > 0 ? left : 0;
 }
 
+bool replica_is_complete(const struct replica *replica)
+{
+    return replica->state == REPLICA_FOLLOWING && !replica->loading;
+}
+
 static void take_answer(struct replica *replica, const struct repl_beat *beat)
 {
     int64_t until = replica->asked_at[beat->number % REPLICA_ASKS] + beat->left_ms;
@@ -249,7 +254,14 @@ static bool must_catch_up(const struct replica *replica, const struct followed *
            is_purged(replica, item->env);
 }
 
-/* Others do not wait for an environment that only lacks changes, or is ahead. */
+static void begin_alone(struct replica *replica, struct followed *followed)
+{
+    followed->is_loading = !followed->item.is_loaded;
+    replica->loading += followed->is_loading;
+    replica_begin_alone(replica, followed);
+}
+
+/* Others do not wait for an environment that lacks changes, or all runs, or is ahead. */
 static void begin_to_follow(struct replica *replica, struct followed *followed)
 {
     bool is_ahead = followed->is_on && followed->stream < followed->item.target;
@@ -258,7 +270,7 @@ static void begin_to_follow(struct replica *replica, struct followed *followed)
     else if (!followed->is_on)
         replica_leave(replica, followed);
     else if (must_catch_up(replica, followed))
-        replica_begin_alone(replica, followed);
+        begin_alone(replica, followed);
     else if (is_ahead)
         replica_wait_alone(replica, followed);
     else
@@ -286,7 +298,7 @@ static void note_new(struct followed *followed)
         followed->item.is_loaded = true;
 }
 
-/* Every environment is loaded. */
+/* The accounts are read, and without a leader all environments. */
 static void end_catching(struct replica *replica)
 {
     if (replica->state != REPLICA_LOADING) {
@@ -322,13 +334,6 @@ static bool find_account(const struct replica *replica, struct followed *followe
     return true;
 }
 
-/* Returns true if nothing can be shown before it was read. */
-static bool is_waited_for(const struct replica *replica, const struct followed *followed)
-{
-    return must_catch_up(replica, followed) &&
-           (replica->state == REPLICA_LOADING || !followed->item.is_loaded);
-}
-
 /* Returns false if an environment is unknown. */
 static bool add_items(struct replica *replica)
 {
@@ -338,7 +343,7 @@ static bool add_items(struct replica *replica)
             continue;
         if (!find_account(replica, followed, number))
             return false;
-        if (is_waited_for(replica, followed))
+        if (replica->state == REPLICA_LOADING && must_catch_up(replica, followed))
             catch_up_add(&replica->catch_up, &followed->item);
     }
     return true;

@@ -1,12 +1,12 @@
 /* replica.h - the follower's side of replication: memory that keeps up with the leader's.
  *
- *   OFF ──connected──► HELLO ──hello, positions──► CATCHING ──all are loaded──► FOLLOWING
+ *   OFF ──connected──► HELLO ──hello, positions──► CATCHING ──accounts read───► FOLLOWING
  *   ▲ ▲                                                                            │
  *   │ └───── the connection ended, a jump, another epoch, a difference ────────────┘
  *   └──────► LOADING: memory is brought to the state of the database, without a leader
  *
- * While CATCHING, frames wait in their order. Environments that lack only changes are not waited
- * for: each of them catches up alone (replica_held.c, catch_up.h), and others are shown. The
+ * While CATCHING, frames wait in their order. Environments are not waited for: each of them is
+ * loaded or catches up alone (replica_held.c, catch_up.h), and others are shown. The
  * database may be ahead of the leader's memory, by commits whose responses are in flight. Memory
  * that has caught up with the database is therefore not shown before the stream has reached the
  * same position: no gateway shows more than its leader. Others do not wait for an environment that
@@ -100,9 +100,10 @@ struct followed {
     bool lacks;             /* frames were given up; it has to be read from the database */
     int64_t until;          /* of the first one of them (waiting_frame::until) */
     const char *why;        /* that one was given up, for the log */
-    bool is_alone;     /* not shown: it is read from the database, or was, and is ahead */
-    bool is_catching;  /* it is being read; nothing of it is applied */
-    uint64_t missed;   /* changes that were given up, and that memory lacks */
+    bool is_alone;    /* not shown: it is read from the database, or was, and is ahead */
+    bool is_catching; /* it is being read; nothing of it is applied */
+    bool is_loading;  /* it is alone, with nothing in memory; counted in replica::loading */
+    uint64_t missed;  /* changes that were given up, and that memory lacks */
     int64_t landed_at; /* when it was read; loop_boot_ms, as the next one */
     int64_t logged_at; /* when it was logged that it is read; 0: never */
     struct list link;  // replica::ready
@@ -124,6 +125,7 @@ struct replica {
     /* Private to replica.c. */
     bool has_hello;
     struct slots envs; /* of struct followed, by number */
+    unsigned loading;  /* environments that are loaded by this connection */
     bool ahead;        /* the accounts are ahead of the stream, so nothing is shown yet */
     struct catch_up catch_up;
     bool has_documents; /* they were taken; options.documents_end is due */
@@ -178,6 +180,9 @@ void replica_accounts_read(struct replica *replica, uint64_t seq, enum err statu
 /* Returns for how long from now memory may be shown; 0: it is in doubt. Correct also right
  * after this process was suspended. */
 int64_t replica_left_ms(const struct replica *replica);
+
+/* Returns true if memory has each environment of the leader, although it may lack changes. */
+bool replica_is_complete(const struct replica *replica);
 
 /* Asks for a beat, and returns the number of the question. Once replica::answered has
  * reached it, memory has everything that the leader had applied when it answered. Fewer than

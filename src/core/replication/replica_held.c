@@ -260,9 +260,16 @@ void replica_wait_alone(struct replica *replica, struct followed *followed)
     note_held(followed);
 }
 
+static void end_loading(struct replica *replica, struct followed *followed)
+{
+    replica->loading -= followed->is_loading;
+    followed->is_loading = false;
+}
+
 void replica_reach_alone(struct replica *replica, struct followed *followed)
 {
     followed->is_alone = false;
+    end_loading(replica, followed);
     note_held(followed);
     replica_report_floor(replica, followed);
 }
@@ -319,6 +326,7 @@ void replica_look_alone(struct replica *replica)
 void replica_forget_alone(struct replica *replica, struct followed *followed)
 {
     followed->lacks = followed->is_alone = followed->is_catching = false;
+    end_loading(replica, followed);
     forget_missed(replica, followed);
     left_out_read_on(&followed->held.left_out, true);
     note_held(followed);
@@ -365,6 +373,7 @@ static void forget(struct replica *replica, struct followed *followed)
     replica_forget_before(followed);
     list_remove(&followed->link);
     followed->lacks = followed->is_alone = followed->is_catching = false;
+    end_loading(replica, followed);
     followed->purged_at = 0;
     if (!followed->item.env)
         return;

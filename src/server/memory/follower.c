@@ -79,9 +79,11 @@ static struct replica *replica_of(const struct follower *follower)
 
 /* ---- trust ---- */
 
+/* Before this gateway serves for the first time, all environments are loaded. */
 int64_t follower_left_ms(const struct follower *follower)
 {
-    bool may = follower->following && !follower->ended && !follower->takes_lead;
+    bool may = follower->following && !follower->ended && !follower->takes_lead &&
+               (follower->serves || replica_is_complete(replica_of(follower)));
     return may ? following_left_ms(follower->following) : 0;
 }
 

@@ -125,8 +125,8 @@ static void note_lag(struct following *following)
 
 static void note_current(struct following *following)
 {
-    bool is_current = following->replica.state == REPLICA_FOLLOWING;
-    metrics[M_FOLLOWS] = following_left_ms(following) > 0;
+    bool is_current = replica_is_complete(&following->replica);
+    metrics[M_FOLLOWS] = is_current && following_left_ms(following) > 0;
     metrics[M_SUMS_EQUAL] = (int64_t)following->replica.equals;
     metrics[M_SUMS_DIFFERENT] = (int64_t)following->replica.differences;
     metrics[M_REPLICATION_WAITING] = (int64_t)following->replica.waiting.bytes;
@@ -312,7 +312,7 @@ static void report(struct following *following)
     const struct replica *replica = &following->replica;
     struct repl_frame frame = { .kind = REPL_REPORT,
                                 .report = { .program = RUNCAST_VERSION,
-                                            .is_current = following_left_ms(following) > 0,
+                                            .is_current = metrics[M_FOLLOWS],
                                             .taken = following->received -
                                                      replica->waiting.changes,
                                             .lag_ms = following->lag_ms } };

@@ -65,6 +65,44 @@ static void others_are_shown_before_an_environment_that_lacks_changes(void **sta
     assert_same_run(scene, "run_x1");
 }
 
+/* Memory is not complete until every environment is loaded. */
+static void others_are_shown_before_an_environment_that_is_loaded(void **state)
+{
+    struct replication_scene *scene = *state;
+    create_some(scene, 3 * PAGE);
+    fake_store_set_delay(scene->world->fake, 0, READ_MS);
+    scene_connect(scene);
+    receive_partial(scene);
+    assert_true(is_trusted(scene));
+    pass_until_shown(scene, OTHER_ENV);
+    assert_true(followed(scene, WORLD_ENV)->is_catching);
+    assert_true(environment_is_late(scene->copy));
+    assert_false(replica_is_complete(&scene->replica));
+    change(scene->world, "run_x0", 2);
+    pass_until_shown(scene, WORLD_ENV);
+    assert_false(environment_is_late(scene->copy));
+    assert_true(replica_is_complete(&scene->replica));
+    assert_same_memory(scene);
+    assert_same_run(scene, "run_x0");
+    assert_int_equal(scene->copy->unfinished, 3 * PAGE);
+}
+
+static void connection_may_end_while_an_environment_is_loaded(void **state)
+{
+    struct replication_scene *scene = *state;
+    create_some(scene, 3 * PAGE);
+    fake_store_set_delay(scene->world->fake, 0, READ_MS);
+    scene_connect(scene);
+    scene_disconnect(scene);
+    assert_false(replica_is_complete(&scene->replica));
+    while (!replica_is_idle(&scene->replica))
+        scene_pass(scene, READ_MS);
+    scene_connect(scene);
+    pass_until_shown(scene, WORLD_ENV);
+    assert_true(replica_is_complete(&scene->replica));
+    assert_same_memory(scene);
+}
+
 static void environment_with_few_changes_does_not_wait_for_one_with_many(void **state)
 {
     struct replication_scene *scene = *state;
@@ -168,6 +206,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(others_are_shown_before_an_environment_that_lacks_changes),
+        TEST(others_are_shown_before_an_environment_that_is_loaded),
+        TEST(connection_may_end_while_an_environment_is_loaded),
         TEST(environment_with_few_changes_does_not_wait_for_one_with_many),
         TEST(unfinished_runs_are_read_in_turns),
         TEST(run_that_retention_removed_is_noticed_although_a_page_failed),

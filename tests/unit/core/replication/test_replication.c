@@ -110,15 +110,21 @@ static void leader_knows_how_far_a_follower_is_behind(void **state)
 
 /* ---- catching up ---- */
 
-static void frames_wait_while_the_database_is_read(void **state)
+/* The accounts have yet to be read. */
+static void begin_to_catch_up(struct replication_scene *scene)
+{
+    replica_connected(&scene->replica);
+    scene_deliver(scene);
+    assert_int_equal(scene->replica.state, REPLICA_CATCHING);
+}
+
+static void frames_wait_while_the_accounts_are_read(void **state)
 {
     struct replication_scene *scene = *state;
     create(scene->world, "run_1", "a");
-    fake_store_set_delay(scene->world->fake, 0, 50);
-    scene_connect(scene);
-    assert_int_equal(scene->replica.state, REPLICA_CATCHING);
+    begin_to_catch_up(scene);
     change(scene->world, "run_1", 2);
-    scene_pass(scene, 0);
+    scene_deliver(scene);
     assert_false(waiting_is_empty(&scene->replica.waiting));
     assert_int_equal(scene->replica.waiting.changes, 1);
     assert_false(is_trusted(scene));
@@ -134,9 +140,7 @@ static void too_many_waiting_bytes_end_the_connection(void **state)
 {
     struct replication_scene *scene = *state;
     struct repl_frame frame = { .kind = REPL_SUM };
-    create(scene->world, "run_1", "a");
-    fake_store_set_delay(scene->world->fake, 0, 50);
-    scene_connect(scene);
+    begin_to_catch_up(scene);
     replica_receive(&scene->replica, &frame, REPLICA_WAITING_MAX / 2);
     assert_string_equal(scene->ended, "");
     replica_receive(&scene->replica, &frame, REPLICA_WAITING_MAX / 2);
@@ -147,9 +151,7 @@ static void too_many_waiting_bytes_end_the_connection(void **state)
 static void short_frames_count_with_the_memory_that_they_take(void **state)
 {
     struct replication_scene *scene = *state;
-    create(scene->world, "run_1", "a");
-    fake_store_set_delay(scene->world->fake, 0, 50);
-    scene_connect(scene);
+    begin_to_catch_up(scene);
     for (size_t i = 0; i < REPLICA_WAITING_MAX / sizeof(struct repl_frame); i++) {
         struct repl_frame frame = { .kind = REPL_SUM };
         replica_receive(&scene->replica, &frame, 5);
@@ -630,7 +632,7 @@ int main(void)
         TEST(change_of_an_evicted_run_comes_with_its_state_before),
         TEST(next_connection_continues_from_memory),
         TEST(leader_knows_how_far_a_follower_is_behind),
-        TEST(frames_wait_while_the_database_is_read),
+        TEST(frames_wait_while_the_accounts_are_read),
         TEST(too_many_waiting_bytes_end_the_connection),
         TEST(short_frames_count_with_the_memory_that_they_take),
         TEST(runs_that_are_caught_up_stay_within_the_budget),
