@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/terminal.h"
+#include "net/client/lookup.h"
 #include "net/ring.h"
 #include "os/process/service_manager.h"
 #include "server/config/config.h"
@@ -208,6 +209,7 @@ static void end(struct service *service)
     uv_close((uv_handle_t *)&service->interrupt, NULL);
     end_hangup(service);
     let_go_of_role(service);
+    uv_stop(&service->loop);
 }
 
 /* Another gateway leads: ERR_DRAINING as planned, ERR_MOVED otherwise. */
@@ -331,9 +333,10 @@ int serve_run(struct config *config)
     watch(&service, &service.term, on_signal, SIGTERM);
     watch(&service, &service.interrupt, on_signal, SIGINT);
     watch_loop(&service);
-    uv_run(&service.loop, UV_RUN_DEFAULT);
+    uv_run(&service.loop, UV_RUN_DEFAULT); /* until end() */
+    lookup_run_others(&service.loop);
     uv_loop_close(&service.loop);
-    uv_library_shutdown();
     ring_destroy(service.ring);
+    lookup_shut_down(service.status);
     return service.status;
 }

@@ -18,7 +18,7 @@ under_asan=" bad_input batches bulk damage db deletions deployments early_calls 
 # Scripts that start no program of the ASan build. Some start only gateways of the Release build, for
 # example with a shim, others no gateway.
 release_only=" client_connection client_rules container idle_polls install isolation late maintainer memory
-    property-cron property-json "
+    property-cron property-json slow_names "
 
 # Adds a program that starts gateways: under ASan, in the Release build, or with --all in both.
 add_script() { # ADD NAME GROUPS SECONDS NEEDS COMMAND…

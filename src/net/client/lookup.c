@@ -4,6 +4,8 @@
  *   lookup ─┴─► shared_lookup ─► getaddrinfo on a thread of libuv's pool */
 #include "net/client/lookup.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <uv.h>
 
@@ -103,4 +105,42 @@ void lookup_end(struct lookup *lookup)
     if (!shared->users && !shared->has_ended && !uv_cancel((uv_req_t *)&shared->request))
         list_remove(&shared->link);
     maybe_free(shared);
+}
+
+/* Returns how many threads are at lookups of the loop that have no users. */
+static unsigned count_unused(const struct uv_loop_s *uv)
+{
+    unsigned count = 0;
+    list_each (link, &in_progress) {
+        const struct shared_lookup *shared = container_of(link, struct shared_lookup, link);
+        count += shared->request.loop == uv && !shared->users;
+    }
+    return count;
+}
+
+static void note_handle(uv_handle_t *handle, void *has_handles)
+{
+    bool keeps_alive =
+        uv_is_closing(handle) || (uv_is_active(handle) && uv_has_ref(handle));
+    *(bool *)has_handles |= keeps_alive;
+}
+
+void lookup_run_others(struct uv_loop_s *uv)
+{
+    while (uv_run(uv, UV_RUN_NOWAIT)) {
+        bool has_handles = false;
+        uv_walk(uv, note_handle, &has_handles);
+        if (!has_handles && uv->active_reqs.count == count_unused(uv))
+            return;
+        uv_run(uv, UV_RUN_ONCE);
+    }
+}
+
+void lookup_shut_down(int status)
+{
+    if (!list_empty(&in_progress)) {
+        fflush(stdout);
+        _Exit(status);
+    }
+    uv_library_shutdown();
 }

@@ -16,6 +16,7 @@
 #include "net/client/url.h"
 
 struct shared_lookup;
+struct uv_loop_s;
 
 /* Embedded by its owner, who zeroes it. */
 struct lookup {
@@ -31,3 +32,11 @@ bool lookup_begin(struct loop *loop, const struct url *url, struct lookup *looku
 
 /* Ignores one that was not begun, or that has ended. */
 void lookup_end(struct lookup *lookup);
+
+/* Runs the loop until nothing keeps it alive but lookups, each of which has been ended while a
+ * thread was at it. If such are left, the loop cannot be closed, and its memory must stay. */
+void lookup_run_others(struct uv_loop_s *uv);
+
+/* Calls uv_library_shutdown, at the end of a process. If a thread still looks up a name, exits
+ * with the status: uv_library_shutdown and exit() wait for all threads. */
+void lookup_shut_down(int status);

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/client/lookup.h"
 #include "os/archive/bundle.h"
 #include "os/process/user.h"
 
@@ -199,6 +200,7 @@ static void on_stopped(void *owner, const struct failure *reason)
     process->status = reason->code ? 1 : 0;
     uv_close((uv_handle_t *)&process->term, NULL);
     uv_close((uv_handle_t *)&process->interrupt, NULL);
+    uv_stop(&process->loop);
 }
 
 static void log_end(const char *reason)
@@ -225,6 +227,7 @@ static int run(struct supervise_process *process, const struct supervise_options
         watch(process, &process->interrupt, SIGINT);
     }
     uv_run(&process->loop, UV_RUN_DEFAULT);
+    lookup_run_others(&process->loop);
     uv_loop_close(&process->loop);
     return process->status;
 }
@@ -253,6 +256,6 @@ int supervise_role_run(struct config *config)
     int status = run(&process, &role.options);
     bytes_forget_shared();
     supervise_role_finish(&role);
-    uv_library_shutdown();
+    lookup_shut_down(status);
     return status;
 }

@@ -4,10 +4,13 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <uv.h>
 
+#include "net/client/lookup.h"
 #include "tests/support/world/client_world.h"
 
 static struct client_world world;
@@ -221,6 +224,35 @@ static void connections_share_the_addresses_of_one_lookup(void **state)
     probe_finish(&second);
 }
 
+static void ignore(struct lookup *lookup, int status, const struct addrinfo *addresses)
+{
+    (void)lookup;
+    (void)status;
+    (void)addresses;
+    fail();
+}
+
+static void slow_resolver_does_not_delay_the_end_of_a_loop(void **state)
+{
+    struct lookup lookup = { .done = ignore };
+    uv_loop_t uv;
+    (void)state;
+    uv_loop_init(&uv);
+    struct loop *loop = loop_create(&uv);
+    pthread_mutex_lock(&gate);
+    assert_true(lookup_begin(loop, &world.url, &lookup));
+    while (!lookups)
+        sched_yield();
+    lookup_end(&lookup);
+    loop_destroy(loop);
+    lookup_run_others(&uv);
+    assert_int_equal(uv_loop_close(&uv), UV_EBUSY);
+    pthread_mutex_unlock(&gate);
+    uv_run(&uv, UV_RUN_DEFAULT);
+    lookup_run_others(&uv);
+    assert_int_equal(uv_loop_close(&uv), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 
 int main(void)
@@ -233,6 +265,7 @@ int main(void)
         TEST(slow_resolver_does_not_delay_a_close),
         TEST(connections_to_one_slow_name_leave_threads_for_other_names),
         TEST(connections_share_the_addresses_of_one_lookup),
+        TEST(slow_resolver_does_not_delay_the_end_of_a_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
