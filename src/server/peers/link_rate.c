@@ -79,10 +79,11 @@ void link_rate_mark(struct link_rate *link, int64_t now_ms, uint64_t before, uin
 }
 
 void link_rate_answer(struct link_rate *link, int64_t now_ms, uint64_t bytes,
-                      int64_t lag_ms)
+                      int64_t since_ms)
 {
-    if (bytes <= link->read || bytes > link->marked)
+    if (bytes <= link->read || bytes > link->marked || since_ms < 0 || since_ms > now_ms)
         return;
+    int64_t lag_ms = now_ms - since_ms;
     link->read = bytes;
     link->heard_ms = now_ms;
     if (!link->least_ms || lag_ms < link->least_ms)

@@ -52,10 +52,10 @@ bool link_rate_is_due(const struct link_rate *link, uint64_t bytes);
 void link_rate_mark(struct link_rate *link, int64_t now_ms, uint64_t before,
                     uint64_t bytes);
 
-/* The mark after that many bytes was answered, lag_ms after the last bytes before it were to be
- * sent. Ignores an answer that cannot be. */
+/* The mark after that many bytes was answered. since_ms: when the last bytes before it were to be
+ * sent. Both are from the network, without a proof: ignores an answer that cannot be. */
 void link_rate_answer(struct link_rate *link, int64_t now_ms, uint64_t bytes,
-                      int64_t lag_ms);
+                      int64_t since_ms);
 
 /* Call it when bytes are sent: marks may stay without an answer. */
 void link_rate_look(struct link_rate *link, int64_t now_ms);

@@ -368,12 +368,12 @@ static void on_drained(struct ws *ws)
 static void on_pong(struct ws *ws, struct slice payload)
 {
     struct peer_conn *peer = ws_owner(ws);
-    int64_t now_ms = loop_now_ms(peer->server->loop);
     struct peer_mark mark;
     if (payload.len != sizeof(mark))
         return;
     memcpy(&mark, payload.ptr, sizeof(mark));
-    link_rate_answer(&peer->rate, now_ms, mark.bytes, now_ms - mark.since_ms);
+    link_rate_answer(&peer->rate, loop_now_ms(peer->server->loop), mark.bytes,
+                     mark.since_ms);
 }
 
 static void on_closed(struct ws *ws)

@@ -67,7 +67,8 @@ static void take_answers(struct line *line)
             return;
         lag_ms = line->now_ms - line->pieces[at].sent_ms;
         if (line->pieces[at].is_mark)
-            link_rate_answer(&line->link, line->now_ms, line->pieces[at].bytes, lag_ms);
+            link_rate_answer(&line->link, line->now_ms, line->pieces[at].bytes,
+                             line->pieces[at].sent_ms);
         if (lag_ms > line->longest_ms)
             line->longest_ms = lag_ms;
         line->first++;
@@ -177,16 +178,22 @@ static void follower_that_reads_nothing_is_full(void **state)
 
 static void wrong_answers_change_nothing(void **state)
 {
+    static const int64_t wrong[] = { INT64_MIN, -1, 13, INT64_MAX };
     struct link_rate link = { 0 };
     (void)state;
-    link_rate_answer(&link, 5, 10, 1);
+    link_rate_answer(&link, 5, 10, 4);
     assert_int_equal(link.read, 0);
     link_rate_mark(&link, 10, 0, LINK_MARK);
-    link_rate_answer(&link, 11, LINK_MARK + 1, 1);
+    link_rate_answer(&link, 11, LINK_MARK + 1, 10);
     assert_int_equal(link.read, 0);
-    link_rate_answer(&link, 12, LINK_MARK, 2);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        link_rate_answer(&link, 12, LINK_MARK, wrong[i]);
+        assert_int_equal(link.read, 0);
+        assert_int_equal(link.least_ms, 0);
+    }
+    link_rate_answer(&link, 12, LINK_MARK, 10);
     assert_int_equal(link.read, LINK_MARK);
-    link_rate_answer(&link, 13, 100, 1);
+    link_rate_answer(&link, 13, 100, 12);
     assert_int_equal(link.read, LINK_MARK);
     assert_int_equal(link.least_ms, 2);
 }
