@@ -11,6 +11,7 @@ enum {
     SUMMED_AT_ONCE = 64,
     SECOND_MS = 1000,
     RUN_BYTES = 256, /* of a frame with a run, without its texts */
+    OTHERS = 2,      /* shares of the environments that do not flood, together */
 };
 
 static void on_time(struct timer *timer);
@@ -66,9 +67,12 @@ static void sum_all(struct source *source)
 static struct source_env *env_of(struct source *source, uint32_t number)
 {
     void **place = slots_at(&source->envs, number);
-    if (!*place)
-        *place = mem_new(struct source_env);
-    return *place;
+    struct source_env *env = *place;
+    if (env)
+        return env;
+    env = *place = mem_new(struct source_env);
+    env->second = -1;
+    return env;
 }
 
 static void send_sum(struct source *source, const struct environment *env)
@@ -344,7 +348,8 @@ static void begin_second(struct source *source, struct source_env *env)
     int64_t second = loop_now_ms(source->loop) / SECOND_MS;
     if (source->second != second) {
         source->were_floods = source->second == second - 1 ? source->floods : 0;
-        source->floods = 0;
+        source->floods = source->active = 0;
+        source->others = 0;
         source->second = second;
     }
     if (env->second == second)
@@ -352,16 +357,28 @@ static void begin_second(struct source *source, struct source_env *env)
     env->second = second;
     env->sent = 0;
     env->floods = false;
+    source->active++;
+}
+
+/* Returns how many bytes an environment may send in this second. If many send too much only
+ * together, none may send more than the average of what they may. */
+static size_t share_of(const struct source *source)
+{
+    unsigned floods =
+        source->floods > source->were_floods ? source->floods : source->were_floods;
+    size_t allowance = source->options.allowance(source->options.owner);
+    size_t share = allowance / (floods + 1), average;
+    if (source->others / OTHERS < allowance)
+        return share;
+    average = OTHERS * allowance / source->active;
+    return average < share ? average : share;
 }
 
 /* Returns true if that many bytes more are too many. A short change alone never is. */
 static bool is_too_much(const struct source *source, const struct source_env *env,
                         size_t bytes)
 {
-    unsigned floods =
-        source->floods > source->were_floods ? source->floods : source->were_floods;
-    size_t share = source->options.allowance(source->options.owner) / (floods + 1);
-    return env->sent + bytes > share && (env->sent || bytes > SOURCE_LITTLE);
+    return env->sent + bytes > share_of(source) && (env->sent || bytes > SOURCE_LITTLE);
 }
 
 /* Returns true if the change is omitted, with the state before it. */
@@ -376,8 +393,10 @@ static bool omits(struct source *source, const struct repl_frame *before,
     if (!env->floods && is_too_much(source, env, bytes)) {
         env->floods = true;
         source->floods++;
+        source->others -= env->sent;
     }
     env->sent += bytes;
+    source->others += env->floods ? 0 : bytes;
     return env->floods;
 }
 

@@ -15,7 +15,8 @@
  * follower. While a follower reads slowly, all those longer than SOURCE_PACKET_SLOW are left
  * out, and an environment that floods is omitted for the rest of the second: followers read it
  * from the database, and the changes of others do not wait. An environment floods if its changes
- * of this second are longer than its share of what the link carries. */
+ * of this second are longer than its share of what the link carries; and if all others together
+ * send too much, those of them that send more than the average. */
 #pragma once
 
 #include "base/list.h"
@@ -53,7 +54,7 @@ struct source_options {
     /* Returns true while the unsent bytes of a follower delay others' changes. NULL: never. */
     bool (*is_slow)(void *owner);
     /* Returns how many bytes a second the environments that flood may send together, and all
-     * others as one of them; SIZE_MAX: any number. Called while is_slow. */
+     * others as two of them; SIZE_MAX: any number. Called while is_slow. */
     size_t (*allowance)(void *owner);
     /* The connection must end, after REPL_END with this reason. The follower has left. */
     void (*end)(void *owner, struct source_follower *follower, const char *why);
@@ -83,12 +84,14 @@ struct source {
     /* Since a follower reads slowly: */
     int64_t second;               /* the present one; monotonic */
     unsigned floods, were_floods; /* environments that flood in it, and in the one before */
+    unsigned active;              /* environments with changes in it */
+    size_t others;                /* bytes in it of those that do not flood */
 };
 
 /* An environment whose changes were sent. */
 struct source_env {
     uint64_t summed; /* seq of the last sum + 1; 0: none */
-    int64_t second;  /* source::second, of the two below */
+    int64_t second;  /* source::second, of the two below; -1: none yet */
     size_t sent;     /* bytes in it */
     bool floods;
 };

@@ -108,6 +108,29 @@ static void environments_that_flood_share_the_allowance(void **state)
     assert_in_range(sent(scene, FLOOD), ALLOWANCE / LONG - 5, ALLOWANCE / LONG);
 }
 
+/* None of them sends more than the allowance. */
+static void many_environments_that_send_too_much_together_are_omitted(void **state)
+{
+    struct replication_scene *scene = *state;
+    enum { COUNT = 20, EACH = ALLOWANCE / LONG - 5, FIRST = 1 };
+    scene->allowance = ALLOWANCE;
+    for (int second = 0; second < 3; second++) {
+        int all = 0;
+        for (int i = 0; i < EACH; i++) {
+            for (uint32_t env = FIRST; env < FIRST + COUNT; env++)
+                apply(scene, env, LONG);
+        }
+        for (uint32_t env = FIRST; env < FIRST + COUNT; env++) {
+            assert_in_range(sent(scene, env), 1, EACH);
+            all += sent(scene, env);
+        }
+        assert_in_range(all * LONG, ALLOWANCE / 2, 3 * ALLOWANCE);
+        apply(scene, OTHER, LONG);
+        assert_int_equal(sent(scene, OTHER), 1);
+        next_second(scene);
+    }
+}
+
 static void short_change_is_sent_each_second(void **state)
 {
     struct replication_scene *scene = *state;
@@ -130,6 +153,7 @@ int main(void)
         TEST(environment_that_floods_is_omitted_until_the_next_second),
         TEST(others_are_sent),
         TEST(environments_that_flood_share_the_allowance),
+        TEST(many_environments_that_send_too_much_together_are_omitted),
         TEST(short_change_is_sent_each_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
