@@ -6,6 +6,8 @@
  * Documents of the accounts that were written together stay in one message, so that they take
  * effect together. They are short.
  *
+ * The numbers of changes that the source omits are joined (omissions.h).
+ *
  * A frame for one follower, such as a beat, is sent alone, after those that were collected
  * before it: each follower gets every frame in the order in which the source made them.
  *
@@ -19,6 +21,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "core/replication/frame_codec.h"
+#include "core/replication/omissions.h"
 
 enum {
     EVERY_MS = 2,
@@ -40,7 +43,8 @@ struct serving {
     struct source source;
     struct source_options asked; /* its callbacks and owner are the gateway's */
     unsigned followers;
-    struct buf collected; /* frames for all followers */
+    struct buf collected;       /* frames for all followers */
+    struct omissions omissions; /* the same, after them */
     struct flusher flusher;
     int64_t sent_ms;    /* when the last message for all was sent; monotonic */
     struct timer timer; /* until the next one */
@@ -140,9 +144,20 @@ static void send_to_all(struct serving *serving)
     look_for_slow(serving);
 }
 
+static void write_omissions(struct serving *serving)
+{
+    for (size_t i = 0; i < serving->omissions.count; i++) {
+        const struct repl_frame frame = { .kind = REPL_OMITTED,
+                                          .passed = serving->omissions.list[i] };
+        repl_write(&frame, &serving->collected);
+    }
+    serving->omissions.count = 0;
+}
+
 static void flush(struct serving *serving)
 {
     timers_clear(loop_timers(serving->loop), &serving->timer);
+    write_omissions(serving);
     if (!serving->collected.len)
         return;
     serving->sent_ms = loop_now_ms(serving->loop);
@@ -161,7 +176,7 @@ static bool on_flush(struct flusher *flusher)
     int64_t left_ms = serving->sent_ms + EVERY_MS - loop_now_ms(serving->loop);
     if (left_ms <= 0)
         flush(serving);
-    else if (serving->collected.len && !serving->timer.place)
+    else if ((serving->collected.len || serving->omissions.count) && !serving->timer.place)
         loop_set_timer(serving->loop, &serving->timer, timers_kind(timers, on_time),
                        left_ms);
     return false;
@@ -180,6 +195,17 @@ static void send_to_one(struct serving *serving, struct served *served,
     buf_finish(&content);
 }
 
+static void collect(struct serving *serving, const struct repl_frame *frame)
+{
+    bool is_omitted = frame->kind == REPL_OMITTED;
+    if (is_omitted && omissions_add(&serving->omissions, &frame->passed))
+        return;
+    if (is_omitted || omissions_precede(&serving->omissions, frame))
+        write_omissions(serving);
+    if (!is_omitted || !omissions_add(&serving->omissions, &frame->passed))
+        repl_write(frame, &serving->collected);
+}
+
 static void on_send(void *owner, struct source_follower *to, const struct repl_frame *frame)
 {
     struct serving *serving = owner;
@@ -187,7 +213,7 @@ static void on_send(void *owner, struct source_follower *to, const struct repl_f
         send_to_one(serving, container_of(to, struct served, follower), frame);
         return;
     }
-    repl_write(frame, &serving->collected);
+    collect(serving, frame);
     if (serving->collected.len >= COLLECTED_MAX && frame->kind != REPL_DOCUMENT)
         flush(serving);
     else
