@@ -80,7 +80,7 @@ static void send_some(struct client_conn *client_conn)
         }
         size_t len = channel_write(&client_conn->channel, bytes);
         job_advance(job, len);
-        if (len || !client_conn->deadline.timer.place)
+        if (len)
             await(client_conn);
         if (len < bytes.len)
             return;

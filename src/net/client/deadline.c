@@ -13,6 +13,11 @@ void deadline_set(struct loop *loop, struct deadline *deadline, int64_t ms)
     loop_set_timer(loop, &deadline->timer, kind, ms);
 }
 
+bool deadline_is_set(const struct deadline *deadline)
+{
+    return deadline->timer.place;
+}
+
 void deadline_clear(struct loop *loop, struct deadline *deadline)
 {
     timers_clear(loop_timers(loop), &deadline->timer);

@@ -13,5 +13,7 @@ struct deadline {
 /* Calls fn in ms milliseconds; replaces an earlier setting. */
 void deadline_set(struct loop *loop, struct deadline *deadline, int64_t ms);
 
+bool deadline_is_set(const struct deadline *deadline);
+
 /* Does nothing if it is not set. */
 void deadline_clear(struct loop *loop, struct deadline *deadline);

@@ -53,8 +53,8 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
 
 static struct shared_lookup *find(struct uv_loop_s *loop, const struct url *url)
 {
-    for (struct list *at = in_progress.next; at != &in_progress; at = at->next) {
-        struct shared_lookup *shared = container_of(at, struct shared_lookup, link);
+    list_each (link, &in_progress) {
+        struct shared_lookup *shared = container_of(link, struct shared_lookup, link);
         if (shared->request.loop == loop && shared->port == url->port &&
             !strcmp(shared->host, url->host))
             return shared;

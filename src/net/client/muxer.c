@@ -324,7 +324,7 @@ bool muxer_begin(struct muxer *muxer, struct relay *relay,
     list_append(&muxer->calls, &relay->link);
     add_call(muxer, request, id);
     send_later(muxer);
-    if (!muxer->deadline.timer.place)
+    if (!deadline_is_set(&muxer->deadline))
         await_first(muxer);
     return true;
 }

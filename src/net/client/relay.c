@@ -229,7 +229,7 @@ static void flush(struct relay_conn *conn)
         channel_write(&conn->channel, slice_from(buf_slice(&relay->out), relay->sent));
     bool stalls = !len && relay->out.len;
     note_sent(relay, len);
-    if (!stalls || !conn->deadline.timer.place)
+    if (!stalls || !deadline_is_set(&conn->deadline))
         await(conn);
     if (relay->leaves && !relay->out.len && !relay->has_left) {
         relay->has_left = true;

@@ -132,10 +132,8 @@ static void send_to_all(struct serving *serving)
 {
     struct peer_message message;
     peer_message_make(serving->server, &message, buf_slice(&serving->collected));
-    list_each (link, &serving->source.followers) {
-        struct source_follower *follower = container_of(link, struct source_follower, link);
-        peer_conn_send(container_of(follower, struct served, follower)->peer, &message);
-    }
+    list_each (link, &serving->source.followers)
+        peer_conn_send(served_of(link)->peer, &message);
     peer_message_finish(&message);
     if (serving->collected.capacity > KEPT_MAX)
         buf_finish(&serving->collected);
